@@ -3,7 +3,7 @@
 //! Each image's windows form a matrix (im2col), which is multiplied by the weight. Images are distributed over the
 //! threads. The matrix exists for one image at a time and is rebuilt in the backward pass, which costs less than
 //! keeping it; mostly it has windows of a single row ([`bands`]). In `f32` there is usually no such matrix
-//! ([`direct`]), nor where groups have one channel each ([`depthwise`]). Outputs that pooling drops are never kept.
+//! ([`pointwise`], [`winograd`], [`direct`]), nor where groups have one channel each ([`depthwise`]). Outputs that pooling drops are never kept.
 
 mod after;
 mod bands;
@@ -12,7 +12,9 @@ mod comparison;
 mod depthwise;
 mod direct;
 mod passes;
+mod pointwise;
 mod sizes;
+mod winograd;
 
 use std::sync::OnceLock;
 
@@ -22,11 +24,13 @@ pub use after::After;
 
 use self::depthwise::Depthwise;
 use self::direct::Direct;
+use self::pointwise::Pointwise;
 use super::Window;
 use super::aside::hand_over;
 use super::tape::{apply2, apply3};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::Conv;
+use winograd::Winograd;
 
 /// Convolution of (batch, inputs, height, width), to (batch, outputs, windows down, windows across).
 ///
@@ -73,6 +77,8 @@ pub fn conv2d_then(
 
 /// An algorithm for `f32`, without a matrix of windows.
 enum Single {
+    Pointwise(Pointwise),
+    Winograd(Winograd),
     Direct(Direct),
     Depthwise(Depthwise),
 }
@@ -80,13 +86,18 @@ enum Single {
 impl Single {
     /// The algorithm for a convolution, if there is one.
     fn of(conv: &Conv, after: After) -> Option<Single> {
-        let direct = Direct::of(conv, after).map(Single::Direct);
-        direct.or_else(|| Depthwise::of(conv, after).map(Single::Depthwise))
+        let pointwise = Pointwise::of(conv, after).map(Single::Pointwise);
+        pointwise
+            .or_else(|| Winograd::of(conv, after).map(Single::Winograd))
+            .or_else(|| Direct::of(conv, after).map(Single::Direct))
+            .or_else(|| Depthwise::of(conv, after).map(Single::Depthwise))
     }
 
     /// Computes the outputs and, with pooling, their positions in the squares.
     fn forward(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> (Vec<f32>, Vec<u8>) {
         match self {
+            Single::Pointwise(pointwise) => pointwise.forward(x, weight, bias),
+            Single::Winograd(winograd) => winograd.forward(x, weight, bias),
             Single::Direct(direct) => direct.forward(x, weight, bias),
             Single::Depthwise(depthwise) => depthwise.forward(x, weight, bias),
         }
@@ -101,6 +112,8 @@ impl Single {
         of_input: bool,
     ) -> [Vec<f32>; 3] {
         match self {
+            Single::Pointwise(pointwise) => pointwise.backward(inputs, outputs, squares, of_input),
+            Single::Winograd(winograd) => winograd.backward(inputs, outputs, squares, of_input),
             Single::Direct(direct) => direct.backward(inputs, outputs, squares, of_input),
             Single::Depthwise(depthwise) => depthwise.backward(inputs, outputs, squares, of_input),
         }

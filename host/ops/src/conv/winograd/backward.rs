@@ -72,7 +72,9 @@ impl Winograd {
                         self.direct.channels_last(pixels, image);
                         let own = image_index * kept..(image_index + 1) * kept;
                         let squares = squares.get(own.clone()).unwrap_or_default();
-                        let g = room.of_one.of(&self.direct, &y[own.clone()], &g[own], squares);
+                        let g = room
+                            .of_one
+                            .of(&self.direct, &y[own.clone()], &g[own], squares);
                         let g = &g[..windows * outputs];
                         room.of_outputs[of * windows * outputs..][..windows * outputs]
                             .copy_from_slice(g);
@@ -92,7 +94,7 @@ impl Winograd {
             kernel_gradient(&room.of_kernels, weight_sums, channels * outputs);
             (x_gradient, sums)
         });
-        self.direct.sum_up(&sums, size, weight.len(), x_gradient)
+        self.direct.sum_up(&sums, size, x_gradient)
     }
 
     /// Adds the gradient of the kernel's squares from the first `count` images of `room`, and computes those of the
@@ -120,12 +122,12 @@ impl Winograd {
             let sums = of_kernels.chunks_exact_mut(channels * outputs);
             for (position, sums) in sums.enumerate() {
                 let left = LeftMatrix {
-                    numbers: memory.inputs(position),
+                    numbers: &memory.inputs[position * memory.of_inputs..],
                     row: 1,
                     steps: (0, channels),
                 };
                 let right = Right {
-                    numbers: memory.outputs(position),
+                    numbers: &memory.outputs[position * memory.of_outputs..],
                     panel: PANEL,
                     steps: (0, outputs),
                 };
@@ -137,7 +139,7 @@ impl Winograd {
             }
             for position in 0..POSITIONS {
                 let left = LeftMatrix {
-                    numbers: &memory.outputs[position * memory.of_outputs..][..memory.of_outputs],
+                    numbers: &memory.outputs[position * memory.of_outputs..],
                     row: outputs,
                     steps: (0, 1),
                 };

@@ -35,7 +35,7 @@ use crate::kernels::{
 };
 use crate::unfold::{UnfoldSizes, Window};
 use crate::vectorised;
-use transforms::{KERNEL, LANES, Rows2, combine, transform_kernel};
+use transforms::{LANES, transform_kernel};
 
 /// Number of squares whose transformed inputs and outputs are in the cache together.
 const SQUARES: usize = 64;
@@ -182,7 +182,7 @@ impl Winograd {
             self.transform_inputs(lines.clone(), images, memory);
             for position in 0..POSITIONS {
                 let left = LeftMatrix {
-                    numbers: memory.inputs(position),
+                    numbers: &memory.inputs[position * memory.of_inputs..],
                     row: channels,
                     steps: (0, 1),
                 };

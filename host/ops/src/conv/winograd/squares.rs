@@ -21,9 +21,7 @@ pub(super) struct Room {
 impl Room {
     pub(super) fn new(winograd: &Winograd, is_backward: bool) -> Room {
         let (channels, outputs) = (winograd.image.channels, winograd.outputs);
-        let lines = winograd
-            .lines()
-            .min(winograd.together() * winograd.down);
+        let lines = winograd.lines().min(winograd.together() * winograd.down);
         let squares = lines * winograd.across;
         let (of_inputs, of_outputs) = (squares * channels, squares * outputs);
         let line = winograd.direct.line() * channels;
@@ -33,18 +31,15 @@ impl Room {
             of_inputs,
             of_outputs,
             outputs: vec![0.0; POSITIONS * of_outputs],
-            half: vec![0.0; if is_backward { half.max(8 * of_inputs) } else { half }],
+            half: vec![
+                0.0;
+                if is_backward {
+                    half.max(4 * of_inputs)
+                } else {
+                    half
+                }
+            ],
         }
-    }
-
-    /// The inputs of all squares at a position.
-    pub(super) fn inputs(&self, position: usize) -> &[f32] {
-        &self.inputs[position * self.of_inputs..][..self.of_inputs]
-    }
-
-    /// The outputs of all squares at a position.
-    pub(super) fn outputs(&self, position: usize) -> &[f32] {
-        &self.outputs[position * self.of_outputs..][..self.of_outputs]
     }
 }
 
@@ -180,7 +175,13 @@ impl Winograd {
         for (i, terms) in INPUT_BACK.into_iter().enumerate() {
             for j in 0..4 {
                 let source = |row: usize| &room.inputs[(row * 4 + j) * count..];
-                combine(&mut room.half[j * count..], terms, source, Shape::line(used), false);
+                combine(
+                    &mut room.half[j * count..],
+                    terms,
+                    source,
+                    Shape::line(used),
+                    false,
+                );
             }
             for (index, at) in lines.clone().enumerate() {
                 let first = index * self.across * channels;

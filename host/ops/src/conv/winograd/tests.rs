@@ -54,8 +54,7 @@ fn errors_are_at_most_four_times_those_of_direct_sums() -> Result<()> {
         let double = |numbers: &[f32]| numbers.iter().copied().map(f64::from).collect::<Vec<_>>();
         let (exact_x, exact_weight, exact_g) = (double(&x), double(&weight), double(&g));
         let after = After::default();
-        let (Some(winograd), Some(direct)) =
-            (Winograd::of(&conv, after), Direct::of(&conv, after))
+        let (Some(winograd), Some(direct)) = (Winograd::of(&conv, after), Direct::of(&conv, after))
         else {
             panic!("an algorithm is missing")
         };

@@ -86,7 +86,13 @@ pub(super) fn combine<'a>(
         [(a, f)] => combine_1(to, [source(a)], [f], shape, adds),
         [(a, f), (b, g)] => combine_2(to, [source(a), source(b)], [f, g], shape, adds),
         [(a, f), (b, g), (c, h)] => {
-            combine_3(to, [source(a), source(b), source(c)], [f, g, h], shape, adds);
+            combine_3(
+                to,
+                [source(a), source(b), source(c)],
+                [f, g, h],
+                shape,
+                adds,
+            );
         }
         _ => {}
     }
