@@ -18,6 +18,7 @@ use candle_core::{
 
 use super::aside::{Aside, bring_back, hand_over, offer_before, take_before};
 use super::constants::{self, seen};
+use super::elementwise;
 
 type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
 type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
@@ -246,7 +247,7 @@ impl Pending {
         });
         if let Some(slot) = self.gradients.get_mut(index) {
             let sum = match slot.take() {
-                Some((_, before)) => before.add(&gradient)?,
+                Some((_, before)) => elementwise::sum(&before, &gradient)?,
                 None => gradient,
             };
             // Second-order gradients are not supported.

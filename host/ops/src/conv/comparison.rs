@@ -1,10 +1,10 @@
-//! Comparison of the algorithms for `f32` with the matrix of windows in `f64`, for tests.
+//! Comparison of the algorithms for `f32` with the matrix of windows in `f64`, and of fused operations with others.
 
-use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_core::{DType, Device, Error, Result, Tensor, Var};
 
 use super::sizes::Conv;
-use super::{After, conv2d_then};
-use crate::{Window, normal_numbers};
+use super::{After, conv2d, conv2d_then};
+use crate::{PoolKind, Window, Windows, normal_numbers, pool2d, relu};
 
 /// Asserts that two tensors of different types differ only by rounding.
 fn assert_close(found: &Tensor, exact: &Tensor, what: &str) -> Result<()> {
@@ -65,4 +65,56 @@ pub(super) fn compare(
         }
     }
     Ok(())
+}
+
+/// Asserts that `ReLU` and pooling in the same operation do not change a bit of outputs and gradients.
+fn expect_same_bits(
+    dims: [usize; 4],
+    outputs: usize,
+    (kernel, padding): (usize, usize),
+    groups: usize,
+) -> Result<()> {
+    let window = Window {
+        kernel: (kernel, kernel),
+        stride: (1, 1),
+        padding: (padding, padding),
+        dilation: (1, 1),
+    };
+    let random = |seed, shape: &[usize]| Var::from_tensor(&normal_numbers(seed, shape)?);
+    let (x, weight, bias) = (
+        random(0, &dims)?,
+        random(1, &[outputs, dims[1] / groups, kernel, kernel])?,
+        random(2, &[outputs])?,
+    );
+    let of = |y: Tensor| -> Result<Vec<Vec<u32>>> {
+        let factors =
+            (Tensor::arange(0.0_f32, y.elem_count() as f32, &Device::Cpu)? * 0.7)?.cos()?;
+        let gradients = (&y * factors.reshape(y.shape())?)?.sum_all()?.backward()?;
+        let gradient = |var: &Var| gradients.get(var).cloned().expect("a gradient");
+        let all = [y, gradient(&x), gradient(&weight), gradient(&bias)];
+        let exactly = |tensor: &Tensor| -> Result<Vec<u32>> {
+            let numbers = tensor.flatten_all()?.to_vec1::<f32>()?;
+            Ok(numbers.into_iter().map(f32::to_bits).collect())
+        };
+        all.iter().map(exactly).collect()
+    };
+    let after = After {
+        relu: true,
+        pool: true,
+    };
+    let together = conv2d_then(&x, &weight, Some(&bias), window, groups, after)?;
+    let apart = relu(&conv2d(&x, &weight, Some(&bias), window, groups)?)?;
+    let squares = || Windows::sliding(apart.dim(2)?, 2, 2, 0).ok_or(Error::Msg("no room".into()));
+    let apart = pool2d(&apart, PoolKind::Max, squares()?, squares()?)?;
+    assert!(of(together)? == of(apart)?, "other bits for {dims:?}");
+    Ok(())
+}
+
+#[test]
+fn what_follows_does_not_change_a_bit() -> Result<()> {
+    // Partial sums would differ in number if that depended on the outputs left by pooling.
+    expect_same_bits([64, 16, 10, 10], 112, (5, 0), 1)?;
+    expect_same_bits([16, 32, 9, 9], 48, (3, 1), 1)?;
+    expect_same_bits([16, 32, 8, 8], 48, (1, 0), 1)?;
+    expect_same_bits([16, 20, 9, 9], 20, (3, 1), 20)
 }

@@ -55,7 +55,9 @@ impl Pointwise {
             ..
         } = image.window;
         let fits = (kernel, stride, padding) == ((1, 1), (1, 1), (0, 0)) && conv.groups == 1;
-        let pays = pixels % PANEL == 0 && image.channels >= PANEL / 2 && conv.outputs >= PANEL / 2;
+        let pays = pixels.is_multiple_of(PANEL)
+            && image.channels >= PANEL / 2
+            && conv.outputs >= PANEL / 2;
         (fits && pays && has_tiles()).then_some(Pointwise {
             conv: *conv,
             after,

@@ -2,7 +2,7 @@
 
 use super::squares::Room;
 use super::transforms::kernel_gradient;
-use super::{POSITIONS, Winograd};
+use super::{POSITIONS, Winograd, kernels};
 use crate::conv::direct::Gradient;
 use crate::kernels::fill::{UninitRows, fill_parts_with};
 use crate::kernels::{
@@ -38,7 +38,7 @@ impl Winograd {
         let together = self.together();
         let kernels = if of_input {
             let panels = channels.div_ceil(PANEL);
-            self.kernels(&self.direct.transposed_weight(weight), panels, (panels, 1))
+            kernels(&self.direct.transposed_weight(weight), panels, (panels, 1))
         } else {
             Vec::new()
         };

@@ -40,7 +40,7 @@ fn error(found: &[f32], exact: &[f64]) -> f64 {
 }
 
 #[test]
-fn errors_are_at_most_four_times_those_of_direct_sums() -> Result<()> {
+fn errors_are_smaller_than_those_of_direct_sums() -> Result<()> {
     if !has_tiles() {
         return Ok(());
     }
@@ -76,7 +76,7 @@ fn errors_are_at_most_four_times_those_of_direct_sums() -> Result<()> {
         ] {
             let (found, direct) = (error(&found, &exact), error(&direct, &exact));
             assert!(
-                found <= 4.0 * direct && found < 2e-6,
+                found < direct && direct < 2e-6,
                 "{what} of {dims:?}: off by {found:e}, direct sums by {direct:e}"
             );
         }

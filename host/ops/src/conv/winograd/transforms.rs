@@ -1,7 +1,7 @@
 //! The matrices of the algorithm, and the loop that applies them: sums of a few vectors with factors.
 
+use crate::kernels::has_tiles;
 use crate::kernels::math::Number;
-use crate::vectorised;
 
 /// Elements that are computed at once; the numbers of channels are multiples of it.
 pub(super) const LANES: usize = 16;
@@ -82,57 +82,66 @@ pub(super) fn combine<'a>(
     shape: Shape,
     adds: bool,
 ) {
-    match *terms {
-        [(a, f)] => combine_1(to, [source(a)], [f], shape, adds),
-        [(a, f), (b, g)] => combine_2(to, [source(a), source(b)], [f, g], shape, adds),
-        [(a, f), (b, g), (c, h)] => {
-            combine_3(
-                to,
-                [source(a), source(b), source(c)],
-                [f, g, h],
-                shape,
-                adds,
-            );
+    let of = |index: usize| (source(terms[index].0), terms[index].1);
+    match terms.len() {
+        1 => combine_some(to, [of(0)], shape, adds),
+        2 => combine_some(to, [of(0), of(1)], shape, adds),
+        3 => combine_some(to, [of(0), of(1), of(2)], shape, adds),
+        count => panic!("no loop for {count} terms"),
+    }
+}
+
+/// Runs [`combine_rows`], compiled for AVX2 for all processors that have tiles.
+///
+/// For AVX-512 the compiler would gather the same lane of many blocks into a register, which takes twice as long.
+fn combine_some<const N: usize>(
+    to: &mut [f32],
+    terms: [(&[f32], f32); N],
+    shape: Shape,
+    adds: bool,
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn avx2<const N: usize>(
+            to: &mut [f32],
+            terms: [(&[f32], f32); N],
+            shape: Shape,
+            adds: bool,
+        ) {
+            combine_rows::<true, N>(to, terms, shape, adds);
         }
-        _ => {}
-    }
-}
 
-vectorised! {
-    fn combine_1(to: &mut [f32], from: [&[f32]; 1], factors: [f32; 1], shape: Shape, adds: bool) {
-        combine_rows::<FUSED, 1>(to, from, factors, shape, adds);
+        assert!(has_tiles(), "a transformation on a processor without AVX2");
+        // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA.
+        #[expect(unsafe_code, reason = "the only way in")]
+        unsafe {
+            avx2(to, terms, shape, adds);
+        }
     }
-}
-
-vectorised! {
-    fn combine_2(to: &mut [f32], from: [&[f32]; 2], factors: [f32; 2], shape: Shape, adds: bool) {
-        combine_rows::<FUSED, 2>(to, from, factors, shape, adds);
-    }
-}
-
-vectorised! {
-    fn combine_3(to: &mut [f32], from: [&[f32]; 3], factors: [f32; 3], shape: Shape, adds: bool) {
-        combine_rows::<FUSED, 3>(to, from, factors, shape, adds);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = has_tiles();
+        combine_rows::<false, N>(to, terms, shape, adds);
     }
 }
 
 #[inline(always)]
 fn combine_rows<const FUSED: bool, const N: usize>(
     to: &mut [f32],
-    from: [&[f32]; N],
-    factors: [f32; N],
+    terms: [(&[f32], f32); N],
     shape: Shape,
     adds: bool,
 ) {
     let Shape { rows, width, steps } = shape;
     for row in 0..rows {
         let (to, _) = to[row * steps.0..][..width].as_chunks_mut::<LANES>();
-        let from = from.map(|from| from[row * steps.1..][..width].as_chunks::<LANES>().0);
+        let from = terms.map(|(from, _)| from[row * steps.1..][..width].as_chunks::<LANES>().0);
         for (index, to) in to.iter_mut().enumerate() {
             let blocks = from.map(|from| from[index]);
             for (lane, to) in to.iter_mut().enumerate() {
                 let mut sum = if adds { *to } else { 0.0 };
-                for (block, factor) in blocks.iter().zip(factors) {
+                for (block, (_, factor)) in blocks.iter().zip(terms) {
                     sum = block[lane].times_plus::<FUSED>(factor, sum);
                 }
                 *to = sum;
