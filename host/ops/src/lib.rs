@@ -6,7 +6,7 @@
 //! **Parts**
 //! - Operations, each a candle custom op with its own backward pass: `linear`, `conv` (with `unfold`), `attention`,
 //!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `sequences`,
-//!   `squared_error`, `masked`, `elementwise`.
+//!   `squared_error`, `masked`, `elementwise`, `add_relu`.
 //! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
 //! - `recompute`: blocks that are computed again in the backward pass.
 //! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
@@ -29,6 +29,7 @@
     reason = "what loops call must become part of them for each set of instructions"
 )]
 
+mod add_relu;
 mod aside;
 mod attention;
 mod batch_norm;
@@ -52,8 +53,12 @@ mod storage;
 mod tape;
 mod unfold;
 
+pub use add_relu::add_relu;
 pub use attention::attention;
-pub use batch_norm::{AcrossRanks, ChannelStatistics, SharedBatch, batch_norm, batch_norm_across};
+pub use batch_norm::{
+    AcrossRanks, ChannelStatistics, SharedBatch, StatisticsSource, batch_norm, batch_norm_across,
+    batch_norm_of_batch, batch_norm_then,
+};
 pub use constants::{HeldConstants, hold, is_constant, pruned};
 pub use conv::{After, conv2d, conv2d_then};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy};

@@ -22,6 +22,7 @@ pub use memory::{keeps, recorded_bytes};
 
 use super::aside::{Aside, bring_back, hand_over, offer_before, take_before};
 use super::constants::{self, seen};
+use super::elementwise;
 
 type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
 type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
@@ -297,7 +298,7 @@ impl Pending {
         });
         if let Some(slot) = self.gradients.get_mut(index) {
             let sum = match slot.take() {
-                Some((_, before)) => before.add(&gradient)?,
+                Some((_, before)) => elementwise::sum(&before, &gradient)?,
                 None => gradient,
             };
             // Second-order gradients are not supported.
