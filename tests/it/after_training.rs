@@ -167,6 +167,8 @@ fn a_summary_has_layers_shapes_parameters_and_operations() {
             "(input)          1 × 28 × 28",
             "fc1      linear  8            6,280       12,544",
             "6,370 parameters, 12,704 operations",
+            // 784 inputs, 8 hidden values and 10 outputs of each sample, and the loss, 4 bytes each.
+            "activations kept for the backward pass of a batch of 8: 25.7 kB",
         ],
     );
     let resnet = json!({"kind": "resnet", "blocks": [1, 1], "width": 4});

@@ -37,6 +37,7 @@
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
+//! | `model_docs` | the models in `docs/models.md` can be built, and train |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
 //! | `precision` | single precision computes what double precision does, at real sizes |
 //! | `c_hooks` | hooks in C and C++ train as those in Rust do, and their failures are reported |
@@ -84,6 +85,7 @@ mod isolation;
 mod large_data;
 mod legal_table;
 mod measured;
+mod model_docs;
 mod modules;
 mod mutations;
 mod order;

@@ -1,4 +1,4 @@
-"""100 AdamW steps of mlp, lenet and gpt from a fixed initialisation on fixed batches.
+"""100 AdamW steps of each of the models of `models.py` from a fixed initialisation on fixed batches.
 
 usage: python training.py > training.json
 Needs torch and numpy. `tests/it/pytorch.rs` repeats the steps in Sconce and compares the losses.
@@ -13,16 +13,21 @@ import torch.nn.functional as F
 
 from models import MODELS, below, initialise, uniform
 
-BATCH = {"mlp": 64, "lenet": 8, "gpt": 4}
+BATCH = {"mlp": 64, "lenet": 8, "gpt": 4, "tabular": 32, "wide": 16, "online": 1, "autoencoder": 16}
+BATCH |= {"vgg": 8, "resnet18": 8, "depthwise": 8, "vit": 8, "gpt-8x256": 2}
+CONTEXT = {"gpt": 64, "gpt-8x256": 32}
+SAMPLE = {"tabular": (54,), "autoencoder": (96,), "vgg": (1, 12, 12)} | dict.fromkeys(["resnet18", "depthwise", "vit"], (3, 16, 16))
+CLASSES = {"tabular": 7}
 BATCHES, STEPS = 10, 100
 
 
 def batch(task, index):
     size = BATCH[task]
-    if task == "gpt":
-        tokens = below(f"tokens/{index}", (size, 65), 256)
+    if task in CONTEXT:
+        tokens = below(f"tokens/{index}", (size, CONTEXT[task] + 1), 256)
         return tokens[:, :-1], tokens[:, 1:]
-    return uniform(f"images/{index}", (size, 1, 28, 28)).float(), below(f"labels/{index}", (size,), 10)
+    x = uniform(f"images/{index}", (size, *SAMPLE.get(task, (1, 28, 28)))).float()
+    return x, x if task == "autoencoder" else below(f"labels/{index}", (size,), CLASSES.get(task, 10))
 
 
 def losses(task, dtype):
@@ -34,9 +39,13 @@ def losses(task, dtype):
     found = []
     for step in range(STEPS):
         x, y = batch(task, step % BATCHES)
-        x = x if task == "gpt" else x.to(dtype)
+        x = x if task in CONTEXT else x.to(dtype)
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        outputs = model(x)
+        if task == "autoencoder":
+            loss = F.mse_loss(outputs, x)
+        else:
+            loss = F.cross_entropy(outputs.flatten(0, -2), y.flatten())
         loss.backward()
         optimizer.step()
         found.append(loss.item())

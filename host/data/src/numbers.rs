@@ -14,6 +14,8 @@ pub(super) enum TargetValues {
     Classes(Vec<u32>),
     /// Numeric targets; the same number for each sample.
     Numbers(Vec<f32>),
+    /// The inputs, as they are in batches.
+    Inputs,
 }
 
 /// Samples of one shape with their targets.
@@ -48,6 +50,8 @@ impl Samples {
         for &sample in samples {
             inputs.extend_from_slice(self.input(sample).ok_or_else(|| outside(sample))?);
         }
+        let shape: Vec<usize> = [&[samples.len()], &self.shape[..]].concat();
+        let inputs = Tensor::from_vec(inputs, shape, &Device::Cpu)?;
         let per_sample = |values: usize| values / self.count.max(1);
         let targets = match &self.values {
             TargetValues::Classes(classes) => {
@@ -64,10 +68,11 @@ impl Samples {
                 let chosen = collect(numbers, size, samples).map_err(outside)?;
                 Tensor::from_vec(chosen, (samples.len(), size), &Device::Cpu)?
             }
+            // A copy, since hooks may change the inputs, for example to learn to remove noise.
+            TargetValues::Inputs => inputs.reshape((samples.len(), self.size()))?.copy()?,
         };
-        let shape: Vec<usize> = [&[samples.len()], &self.shape[..]].concat();
         Ok(Batch {
-            inputs: Tensor::from_vec(inputs, shape, &Device::Cpu)?,
+            inputs,
             targets,
             indices: samples.to_vec(),
         })

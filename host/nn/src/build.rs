@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Layer, LayerConfig, LayerSummary, ModuleInfo, Network, Residual, Sequence, Signal, Summary,
+    Layer, LayerConfig, LayerSummary, ModuleInfo, Network, Recomputed, Residual, Sequence, Signal,
+    Summary,
 };
 use crate::parameters::{self, Parameters};
 use crate::{Inputs, Targets};
@@ -142,10 +143,13 @@ impl Builder<'_> {
         input: &Signal,
     ) -> Result<Made, LayerError> {
         match config {
-            LayerConfig::Sequential { layers, .. } => {
+            LayerConfig::Sequential {
+                layers, recompute, ..
+            } => {
+                let inside = self.inside();
                 let (sequence, output, flops) = self.sequence("layers", layers, input)?;
                 Ok(Made {
-                    layer: Box::new(sequence),
+                    layer: self.block(sequence, *recompute, inside),
                     output,
                     flops,
                 })
@@ -154,8 +158,10 @@ impl Builder<'_> {
                 layers,
                 shortcut,
                 activation,
+                recompute,
                 ..
             } => {
+                let contents = self.inside();
                 let (layers, output, inside) = self.sequence("layers", layers, input)?;
                 let (shortcut, past, outside) = self.sequence("shortcut", shortcut, input)?;
                 if past != output {
@@ -165,12 +171,13 @@ impl Builder<'_> {
                     );
                     return Err(self.error(config, module, problem));
                 }
+                let residual = Residual {
+                    layers,
+                    shortcut,
+                    activation: *activation,
+                };
                 Ok(Made {
-                    layer: Box::new(Residual {
-                        layers,
-                        shortcut,
-                        activation: *activation,
-                    }),
+                    layer: self.block(residual, *recompute, contents),
                     output,
                     flops: inside + outside,
                 })
@@ -179,6 +186,27 @@ impl Builder<'_> {
                 .leaf(leaf, module.map_or("", |module| &module.name), input)
                 .map_err(|problem| self.error(config, module, problem.0)),
         }
+    }
+
+    /// Returns the positions after the modules and parameters so far, where those of a block begin.
+    fn inside(&self) -> (usize, usize) {
+        (self.modules.len(), self.parameters.len())
+    }
+
+    /// Returns a block whose modules and parameters begin at `inside`, recomputed on request.
+    fn block(
+        &self,
+        layer: impl Layer + 'static,
+        is_recomputed: bool,
+        (modules, parameters): (usize, usize),
+    ) -> Box<dyn Layer> {
+        if !is_recomputed {
+            return Box::new(layer);
+        }
+        let modules = self.modules.iter().skip(modules).cloned().collect();
+        let parameters = self.parameters.iter().skip(parameters);
+        let tensors = parameters.map(|parameter| parameter.tensor().clone());
+        Box::new(Recomputed::new(layer, modules, tensors.collect()))
     }
 
     /// Runs `make` with the module's name as prefix for the names inside it.
@@ -194,7 +222,8 @@ impl Builder<'_> {
         result
     }
 
-    /// Returns the layer as a module; none for unnamed residual, flatten and reshape layers.
+    /// Returns the layer as a module; none for unnamed layers that only rearrange
+    /// elements, and unnamed residual ones.
     fn module(&mut self, config: &LayerConfig) -> Result<Option<ModuleInfo>, LayerError> {
         let kind = config.kind();
         let own = match (config.name(), config) {
@@ -203,7 +232,8 @@ impl Builder<'_> {
                 None,
                 LayerConfig::Residual { .. }
                 | LayerConfig::Flatten { .. }
-                | LayerConfig::Reshape { .. },
+                | LayerConfig::Reshape { .. }
+                | LayerConfig::Positions { .. },
             ) => return Ok(None),
             (None, _) => {
                 let count = self.unnamed.entry((self.prefix.clone(), kind)).or_default();

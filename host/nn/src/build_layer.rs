@@ -100,10 +100,11 @@ impl Builder<'_> {
             LayerConfig::Sigmoid { .. } => Ok(same(Activation::Sigmoid, input)),
             LayerConfig::Flatten { .. } => reshape(input, vec![input.count()]),
             LayerConfig::Reshape { shape, .. } => reshape(input, shape.clone()),
+            LayerConfig::Positions { .. } => positions(input),
             LayerConfig::MeanPositions { .. } => {
                 let (_, width) = rows(input)?;
                 Ok(Made {
-                    layer: Box::new(Stateless(|x: &candle_core::Tensor| x.mean(1))),
+                    layer: Box::new(Stateless(ops::mean_positions)),
                     output: Signal::numbers([width]),
                     flops: 0,
                 })
@@ -332,6 +333,27 @@ fn reshape(input: &Signal, shape: Vec<usize>) -> Result<Made, LayerProblem> {
     Ok(Made {
         layer: Box::new(layer),
         output,
+        flops: 0,
+    })
+}
+
+/// The layer from channels to positions: the dimensions after the channels become one, in front of them.
+fn positions(input: &Signal) -> Result<Made, LayerProblem> {
+    let (channels, length) = match input.shape[..] {
+        [channels, height, width] => (channels, height * width),
+        [channels, length] => (channels, length),
+        _ => {
+            let what = "images (channels, height, width) or sequences (channels, length)";
+            return Err(wants(what, input));
+        }
+    };
+    let layer = Stateless(move |x: &candle_core::Tensor| {
+        let x = ops::reshape(x, (x.dim(0)?, channels, length))?;
+        ops::transpose(&x)
+    });
+    Ok(Made {
+        layer: Box::new(layer),
+        output: Signal::numbers([length, channels]),
         flops: 0,
     })
 }

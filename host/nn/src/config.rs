@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::models::{ConvnetConfig, GptConfig, MlpConfig, ResnetConfig, convnet, gpt, mlp, resnet};
+use super::models::{
+    ConvnetConfig, GptConfig, MlpConfig, ResnetConfig, VitConfig, convnet, gpt, mlp, resnet, vit,
+};
 use super::{LayerConfig, LayerError, Network, Signal, build};
 use crate::parameters::Parameters;
 use crate::{Inputs, Targets};
@@ -18,6 +20,8 @@ pub enum ModelConfig {
     Convnet(ConvnetConfig),
     /// A residual network for images.
     Resnet(ResnetConfig),
+    /// A vision transformer for images.
+    Vit(VitConfig),
     /// A decoder-only transformer for text.
     Gpt(GptConfig),
     /// A list of layers that run in order.
@@ -59,6 +63,7 @@ impl ModelConfig {
             ModelConfig::Mlp(config) => mlp(config, rank),
             ModelConfig::Convnet(config) => convnet(config),
             ModelConfig::Resnet(config) => resnet(config),
+            ModelConfig::Vit(config) => vit(config),
             ModelConfig::Gpt(config) => gpt(config),
             ModelConfig::Sequential(config) => config.layers.clone(),
         }
@@ -75,7 +80,7 @@ impl ModelConfig {
             (Inputs::Tokens(_), _) => ("tokens of text".to_owned(), &["gpt"]),
             (Inputs::Numbers, 3) => (
                 format!("images of shape {:?}", input.shape),
-                &["mlp", "convnet", "resnet"],
+                &["mlp", "convnet", "resnet", "vit"],
             ),
             (Inputs::Numbers, _) => (format!("samples of shape {:?}", input.shape), &["mlp"]),
         };
@@ -83,6 +88,7 @@ impl ModelConfig {
             ModelConfig::Mlp(_) => ("mlp", "numbers"),
             ModelConfig::Convnet(_) => ("convnet", "images"),
             ModelConfig::Resnet(_) => ("resnet", "images"),
+            ModelConfig::Vit(_) => ("vit", "images"),
             ModelConfig::Gpt(_) => ("gpt", "tokens of text"),
             ModelConfig::Sequential(_) => return None,
         };

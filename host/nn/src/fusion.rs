@@ -3,13 +3,16 @@
 
 use candle_core::{Result, Tensor};
 
-use super::layers::{Conv2d, FusionRole, Linear};
+use super::Pass;
+use super::layers::{BatchNorm, Conv2d, FusionRole, Linear};
 use super::ops::{After, Function};
 
 /// Consecutive layers as one operation.
 pub(super) enum Fused {
     Linear(Linear, Function),
     Conv2d(Conv2d, After),
+    /// With `ReLU`.
+    BatchNorm(BatchNorm),
 }
 
 impl Fused {
@@ -24,6 +27,13 @@ impl Fused {
             ] => {
                 let function = activation.function()?;
                 Some((2, Fused::Linear((*linear).clone(), function)))
+            }
+            [
+                FusionRole::BatchNorm(norm),
+                FusionRole::Activation(activation),
+                ..,
+            ] if activation.function() == Some(Function::Relu) => {
+                Some((2, Fused::BatchNorm((*norm).clone())))
             }
             [
                 FusionRole::Conv2d(conv),
@@ -50,10 +60,11 @@ impl Fused {
         }
     }
 
-    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         match self {
             Fused::Linear(linear, function) => linear.forward_then(x, *function),
             Fused::Conv2d(conv, after) => conv.forward_then(x, *after),
+            Fused::BatchNorm(norm) => norm.forward_then(x, pass, true),
         }
     }
 }

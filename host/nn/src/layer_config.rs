@@ -278,6 +278,13 @@ pub enum LayerConfig {
         #[schemars(length(min = 1, max = 5), inner(range(min = 1)))]
         shape: Vec<usize>,
     },
+    /// Pixels or patches as a sequence: (channels, height, width) to (height · width, channels), row by row, and
+    /// (channels, length) to (length, channels).
+    Positions {
+        /// Name of the layer; without a name it is not a module.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
     /// The mean over the positions of (length, width).
     MeanPositions {
         /// Name of the layer.
@@ -291,6 +298,9 @@ pub enum LayerConfig {
         name: Option<String>,
         /// Layers to run in order.
         layers: Vec<LayerConfig>,
+        /// Whether the activations inside are recomputed in the backward pass instead of kept for it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        recompute: bool,
     },
     /// The input, plus the output of the layers.
     Residual {
@@ -305,6 +315,9 @@ pub enum LayerConfig {
         /// Nonlinearity applied to the sum.
         #[serde(default = "identity")]
         activation: Activation,
+        /// Whether the activations inside are recomputed in the backward pass instead of kept for it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        recompute: bool,
     },
 }
 
@@ -366,6 +379,7 @@ impl LayerConfig {
             LayerConfig::Sigmoid { .. } => "sigmoid",
             LayerConfig::Flatten { .. } => "flatten",
             LayerConfig::Reshape { .. } => "reshape",
+            LayerConfig::Positions { .. } => "positions",
             LayerConfig::MeanPositions { .. } => "mean-positions",
             LayerConfig::Sequential { .. } => "sequential",
             LayerConfig::Residual { .. } => "residual",
@@ -397,6 +411,7 @@ impl LayerConfig {
             | LayerConfig::Sigmoid { name }
             | LayerConfig::Flatten { name }
             | LayerConfig::Reshape { name, .. }
+            | LayerConfig::Positions { name }
             | LayerConfig::MeanPositions { name }
             | LayerConfig::Sequential { name, .. }
             | LayerConfig::Residual { name, .. } => name.as_deref(),

@@ -161,6 +161,11 @@ impl<'a> Pass<'a> {
         self.is_training
     }
 
+    /// Returns the position in training.
+    pub(crate) fn position(&self) -> PassPosition {
+        self.moment
+    }
+
     /// Returns this pass's fraction of the samples so far, if running statistics are recomputed.
     pub fn renewal(&self) -> Option<f64> {
         self.renewal

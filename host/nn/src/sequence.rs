@@ -3,7 +3,8 @@
 use candle_core::{Result, Tensor};
 
 use super::fusion::Fused;
-use super::{Activation, Layer, ModuleInfo, Pass, ops};
+use super::ops::{self, Function};
+use super::{Activation, Layer, ModuleInfo, Pass};
 
 /// Layers that run one after the other; those with a name are modules.
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl Layer for Sequence {
         let mut steps = &self.steps[..];
         loop {
             if let Some((rest, fused)) = Sequence::fused(steps, pass) {
-                (x, steps) = (fused.forward(&x)?, rest);
+                (x, steps) = (fused.forward(&x, pass)?, rest);
                 continue;
             }
             let Some((SequenceStep { module, layer, .. }, rest)) = steps.split_first() else {
@@ -87,7 +88,10 @@ pub struct Residual {
 impl Layer for Residual {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let direct = self.shortcut.forward(x, pass)?;
-        let sum = ops::add(&self.layers.forward(x, pass)?, &direct)?;
-        self.activation.forward(&sum)
+        let layers = self.layers.forward(x, pass)?;
+        if self.activation.function() == Some(Function::Relu) {
+            return ops::add_relu(&layers, &direct);
+        }
+        self.activation.forward(&ops::add(&layers, &direct)?)
     }
 }

@@ -45,6 +45,11 @@ impl Drop for Aside {
     }
 }
 
+/// Whether a backward pass of this crate is in progress, which collects gradients set aside.
+pub(super) fn is_collecting() -> bool {
+    ASIDE.with_borrow(Option::is_some)
+}
+
 /// Adds the gradients set aside to a store.
 pub(super) fn bring_back(store: &mut GradStore) -> Result<()> {
     for (id, gradient) in ASIDE.take().unwrap_or_default() {

@@ -5,8 +5,10 @@
 //!
 //! **Parts**
 //! - Operations, each a candle custom op with its own backward pass: `linear`, `conv` (with `unfold`), `attention`,
-//!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `elementwise`.
+//!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `sequences`,
+//!   `squared_error`, `masked`, `elementwise`, `add_relu`.
 //! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
+//! - `recompute`: blocks that are computed again in the backward pass.
 //! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
 //! - `constants`: frozen parameters ([`hold`]), which operations see detached.
 //! - `storage`: conversions between tensor storage and slices.
@@ -27,6 +29,7 @@
     reason = "what loops call must become part of them for each set of instructions"
 )]
 
+mod add_relu;
 mod aside;
 mod attention;
 mod batch_norm;
@@ -38,27 +41,39 @@ mod embedding;
 pub mod gradient_check;
 pub mod kernels;
 mod linear;
+mod masked;
 mod pool;
 pub mod random;
+mod recompute;
 mod row_norm;
+mod sequences;
 mod softmax;
+mod squared_error;
 mod storage;
 mod tape;
 mod unfold;
 
+pub use add_relu::add_relu;
 pub use attention::attention;
-pub use batch_norm::{AcrossRanks, ChannelStatistics, SharedBatch, batch_norm, batch_norm_across};
+pub use batch_norm::{
+    AcrossRanks, ChannelStatistics, SharedBatch, StatisticsSource, batch_norm, batch_norm_across,
+    batch_norm_of_batch, batch_norm_then,
+};
 pub use constants::{HeldConstants, hold, is_constant, pruned};
 pub use conv::{After, conv2d, conv2d_then};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy};
 pub use elementwise::{Function, add, gelu, relu, silu};
 pub use embedding::{add_positions, embedding};
 pub use linear::{linear, linear_then};
+pub use masked::masked;
 pub use pool::{PoolKind, Windows, pool2d};
+pub use recompute::{largest_recomputed, recomputed};
 pub use row_norm::{layer_norm, rms_norm};
+pub use sequences::{mean_positions, transpose};
 pub use softmax::softmax;
+pub use squared_error::mean_squared_error;
 pub use storage::is_finite;
-pub use tape::{Recording, apply1, backward, record, recorded, reshape};
+pub use tape::{Recording, apply1, backward, keeps, record, recorded, recorded_bytes, reshape};
 pub use unfold::{Window, unfold2d};
 
 /// Reproducible standard normal values for tests.

@@ -6,6 +6,8 @@
 //! there, started with the gradients found so far. It does no harm if both passes visit an operation, as gradients add
 //! up.
 
+mod memory;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
@@ -16,8 +18,11 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, TensorId,
 };
 
+pub use memory::{keeps, recorded_bytes};
+
 use super::aside::{Aside, bring_back, hand_over, offer_before, take_before};
 use super::constants::{self, seen};
+use super::elementwise;
 
 type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
 type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
@@ -32,6 +37,8 @@ thread_local! {
 struct RecordedOperation {
     made: Tensor,
     of: Of,
+    /// Bytes that the operation keeps beside its inputs and its output.
+    beside: usize,
 }
 
 enum Of {
@@ -123,6 +130,19 @@ pub fn record() -> Recording {
     }
 }
 
+/// Whether operations of this thread are being recorded.
+pub(super) fn is_recording() -> bool {
+    TAPE.with_borrow(Option::is_some)
+}
+
+/// Records nothing until it is dropped, and continues the recording in progress then.
+pub(super) fn pause() -> Recording {
+    Recording {
+        outer: OuterRecording(TAPE.take()),
+        thread: PhantomData,
+    }
+}
+
 impl Drop for Recording {
     fn drop(&mut self) {
         TAPE.set(self.outer.0.take());
@@ -146,7 +166,11 @@ fn note(made: &Tensor, of: impl FnOnce() -> Of) {
     TAPE.with_borrow_mut(|tape| {
         if let Some(tape) = tape {
             let (made, of) = (made.clone(), of());
-            tape.push(RecordedOperation { made, of });
+            tape.push(RecordedOperation {
+                made,
+                of,
+                beside: 0,
+            });
         }
     });
 }
@@ -206,9 +230,39 @@ pub fn reshape(x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
 /// If an operation has no gradient, or none for this element type.
 pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
     let _aside = Aside::begin();
-    let recorded = TAPE.with_borrow_mut(|tape| tape.as_mut().map(std::mem::take));
     let mut pending = Pending::default();
     pending.add(loss, loss.ones_like()?.affine(factor, 0.0)?)?;
+    walk(&mut pending)?;
+    let mut store = pending.go_on()?;
+    bring_back(&mut store)?;
+    Ok(store)
+}
+
+/// Computes all gradients of the recorded operations from that of their last output, within another backward pass.
+///
+/// The gradient of the first input is returned on its own, as far as it comes from this crate's operations. What is
+/// known of it before is added to it.
+pub(super) fn backward_from(
+    output: &Tensor,
+    gradient: &Tensor,
+    (input, before): (&Tensor, Option<Tensor>),
+) -> Result<(Option<Tensor>, GradStore)> {
+    let _aside = Aside::begin();
+    let mut pending = Pending::default();
+    if let Some(before) = before {
+        pending.add(input, before)?;
+    }
+    pending.add(output, gradient.clone())?;
+    walk(&mut pending)?;
+    let of_input = pending.take(input);
+    let mut store = pending.go_on()?;
+    bring_back(&mut store)?;
+    Ok((of_input, store))
+}
+
+/// Walks the tape in reverse, from the gradients in `pending`, and empties it.
+fn walk(pending: &mut Pending) -> Result<()> {
+    let recorded = TAPE.with_borrow_mut(|tape| tape.as_mut().map(std::mem::take));
     for entry in recorded.unwrap_or_default().into_iter().rev() {
         if let Some(gradient) = pending.take(&entry.made) {
             let input = entry.input();
@@ -226,9 +280,7 @@ pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
             }
         }
     }
-    let mut store = pending.go_on()?;
-    bring_back(&mut store)?;
-    Ok(store)
+    Ok(())
 }
 
 /// Tensors with their gradients so far, in a fixed order.
@@ -246,7 +298,7 @@ impl Pending {
         });
         if let Some(slot) = self.gradients.get_mut(index) {
             let sum = match slot.take() {
-                Some((_, before)) => before.add(&gradient)?,
+                Some((_, before)) => elementwise::sum(&before, &gradient)?,
                 None => gradient,
             };
             // Second-order gradients are not supported.

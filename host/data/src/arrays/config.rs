@@ -7,15 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::Portion;
 
-/// Two NumPy files: an array of inputs and one of targets.
+/// NumPy files: an array of inputs and one of targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NpyConfig {
     /// Path of the `.npy` file with the inputs: (samples, …).
     pub inputs: PathBuf,
     /// Path of the `.npy` file with the targets: integers are classes, (samples) or (samples,
-    /// positions); floats are numeric targets, (samples) or (samples, numbers).
-    pub targets: PathBuf,
+    /// positions); floats are numeric targets, (samples) or (samples, numbers). Default: the inputs themselves,
+    /// as the model gets them, for an autoencoder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<PathBuf>,
     /// Names of the classes. Default: the numbers from 0 up to the largest target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -35,7 +37,7 @@ pub struct NpyConfig {
     pub stratified: bool,
 }
 
-/// Source of a phase's data: exactly one of `count`, `fraction`, or `inputs` with `targets`.
+/// Source of a phase's data: exactly one of `count`, `fraction`, or `inputs` with `targets` if the training has any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NpySplit {
@@ -65,9 +67,10 @@ pub struct SafetensorsConfig {
     #[serde(default = "inputs")]
     pub inputs: String,
     /// Name of the tensor of targets: integers are classes, (samples) or (samples, positions); floats are
-    /// numeric targets, (samples) or (samples, numbers).
+    /// numeric targets, (samples) or (samples, numbers). Null: the inputs themselves, as the model gets them,
+    /// for an autoencoder.
     #[serde(default = "targets")]
-    pub targets: String,
+    pub targets: Option<String>,
     /// Names of the classes. Default: the numbers from 0 up to the largest target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -91,6 +94,7 @@ fn inputs() -> String {
     "inputs".to_owned()
 }
 
-fn targets() -> String {
-    "targets".to_owned()
+#[expect(clippy::unnecessary_wraps, reason = "the default of an optional key")]
+fn targets() -> Option<String> {
+    Some("targets".to_owned())
 }

@@ -9,7 +9,7 @@ mod safetensors;
 mod scaling;
 mod targets;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 pub use config::{NpyConfig, NpySplit, SafetensorsConfig};
@@ -27,16 +27,14 @@ pub(super) fn load_npy(
     base: &Path,
     seed: u64,
 ) -> Result<Splits, super::DataError> {
-    let read = |inputs: &Path, targets: &Path| -> Result<ArrayPair, super::DataError> {
-        ArrayPair::new(
-            npy::read(&base.join(inputs))?,
-            npy::read(&base.join(targets))?,
-        )
+    let read = |inputs: &Path, targets: Option<&Path>| -> Result<ArrayPair, super::DataError> {
+        let targets = targets.map(|targets| npy::read(&base.join(targets)));
+        ArrayPair::new(npy::read(&base.join(inputs))?, targets.transpose()?)
     };
-    let main = read(&config.inputs, &config.targets)?;
+    let main = read(&config.inputs, config.targets.as_deref())?;
     let total = main.inputs.count();
     let of_phase = |split: Option<&NpySplit>, phase| -> Result<Phase, super::DataError> {
-        let part = npy_part(split, phase, total)?;
+        let part = npy_part(split, phase, total, config.targets.is_some())?;
         part.try_map(|(inputs, targets)| read(inputs, targets))
     };
     let recipe = Recipe {
@@ -57,9 +55,13 @@ pub(super) fn load_safetensors(
     seed: u64,
 ) -> Result<Splits, super::DataError> {
     let read = |file: &Path| -> Result<ArrayPair, super::DataError> {
-        let names = [config.inputs.as_str(), config.targets.as_str()];
-        let [inputs, targets] = safetensors::read(&base.join(file), names)?;
-        ArrayPair::new(inputs, targets)
+        let (file, inputs) = (base.join(file), config.inputs.as_str());
+        let Some(targets) = &config.targets else {
+            let [inputs] = safetensors::read(&file, [inputs])?;
+            return ArrayPair::new(inputs, None);
+        };
+        let [inputs, targets] = safetensors::read(&file, [inputs, targets])?;
+        ArrayPair::new(inputs, Some(targets))
     };
     let main = read(&config.file)?;
     let total = main.inputs.count();
@@ -78,40 +80,50 @@ pub(super) fn load_safetensors(
     })
 }
 
+/// Source of a phase's samples; its own files have targets if the training has any.
 fn npy_part<'a>(
     split: Option<&'a NpySplit>,
     phase: &'static str,
     total: usize,
-) -> Result<Part<(&'a PathBuf, &'a PathBuf)>, super::DataError> {
+    has_targets: bool,
+) -> Result<Part<(&'a Path, Option<&'a Path>)>, super::DataError> {
     let Some(split) = split else {
         return Ok(Part::Nothing);
     };
-    let own = match (&split.inputs, &split.targets) {
+    let own = match (split.inputs.as_deref(), split.targets.as_deref()) {
         (None, None) => OwnFiles::Unsaid,
-        (Some(inputs), Some(targets)) => OwnFiles::Said((inputs, targets)),
+        (Some(inputs), targets) if targets.is_some() == has_targets => {
+            OwnFiles::Said((inputs, targets))
+        }
         _ => OwnFiles::Half,
     };
-    let keys = "`inputs` with `targets`";
+    let keys = if has_targets {
+        "`inputs` with `targets`"
+    } else {
+        "`inputs` without `targets`, as in the training"
+    };
     split::one_of(phase, total, split.count, split.fraction, own, keys)
 }
 
 /// Source of a phase's samples.
 type Phase = Part<ArrayPair>;
 
-/// An array of inputs with its targets.
+/// An array of inputs with its targets; without any, the inputs are their own.
 struct ArrayPair {
     inputs: Array,
-    targets: Array,
+    targets: Option<Array>,
 }
 
 impl ArrayPair {
-    fn new(inputs: Array, targets: Array) -> Result<ArrayPair, super::DataError> {
-        if inputs.count() != targets.count() {
+    fn new(inputs: Array, targets: Option<Array>) -> Result<ArrayPair, super::DataError> {
+        if let Some(targets) = &targets
+            && inputs.count() != targets.count()
+        {
             return Err(ArrayError::CountMismatch {
                 inputs: inputs.count(),
                 targets: targets.count(),
                 inputs_location: inputs.place,
-                targets_location: targets.place,
+                targets_location: targets.place.clone(),
             }
             .into());
         }
@@ -122,7 +134,11 @@ impl ArrayPair {
     }
 
     fn samples(&self, targets: &Targets) -> Result<Samples, ArrayError> {
-        samples(&self.inputs, targets::values(&self.targets, targets)?)
+        let values = match &self.targets {
+            Some(array) => targets::values(array, targets)?,
+            None => TargetValues::Inputs,
+        };
+        samples(&self.inputs, values)
     }
 }
 
@@ -151,7 +167,10 @@ impl Recipe<'_> {
         test: Phase,
         open: impl Fn(&Path) -> Result<Array, super::DataError> + Send + Sync + 'static,
     ) -> Result<Splits, super::DataError> {
-        let targets = targets::targets(&main.targets, self.classes)?;
+        let targets = match &main.targets {
+            Some(array) => targets::targets(array, self.classes)?,
+            None => targets::inputs(&main.inputs, self.classes)?,
+        };
         let mut all = main.samples(&targets)?;
         let parts = match (self.stratified, &targets, &all.values) {
             (false, ..) => split::split(self.seed, all.count, val.taken(), test.taken())?,
@@ -168,7 +187,8 @@ impl Recipe<'_> {
         };
         scaling.apply(&mut all.inputs);
         let all = Arc::new(all);
-        let opener = opener(targets.clone(), scaling.clone(), open);
+        let is_own_target = main.targets.is_none();
+        let opener = opener(targets.clone(), is_own_target, scaling.clone(), open);
         let dataset = |samples: &Arc<Samples>, indices| -> Arc<dyn Dataset> {
             let dataset = NumberDataset::new(Arc::clone(samples), indices, targets.clone());
             Arc::new(dataset.of_file().with_opener(Arc::clone(&opener)))
@@ -194,15 +214,17 @@ impl Recipe<'_> {
     }
 }
 
-/// Returns the reader of input files for predictions.
+/// Returns the reader of input files for predictions. Their targets are placeholders, unless inputs are their own.
 fn opener(
     targets: Targets,
+    is_own_target: bool,
     scaling: Scaling,
     open: impl Fn(&Path) -> Result<Array, super::DataError> + Send + Sync + 'static,
 ) -> Opener {
     Arc::new(move |file: &Path| {
         let inputs = open(file)?;
         let values = match &targets {
+            _ if is_own_target => TargetValues::Inputs,
             Targets::Class(_) | Targets::ClassPerPosition(_) => {
                 TargetValues::Classes(vec![0; inputs.count()])
             }
@@ -214,17 +236,15 @@ fn opener(
         scaling.apply(&mut samples.inputs);
         Ok(PredictionRows {
             samples,
-            has_targets: false,
+            has_targets: is_own_target,
         })
     })
 }
 
 /// Checks that a phase's separate samples have the training samples' shapes.
 fn same_shape(training: &ArrayPair, own: &ArrayPair) -> Result<(), ArrayError> {
-    for (training, own) in [
-        (&training.inputs, &own.inputs),
-        (&training.targets, &own.targets),
-    ] {
+    let targets = training.targets.iter().zip(&own.targets);
+    for (training, own) in std::iter::once((&training.inputs, &own.inputs)).chain(targets) {
         if training.sample_shape() != own.sample_shape() {
             return Err(ArrayError::OtherShape {
                 place: own.place.clone(),

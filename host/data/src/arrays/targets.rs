@@ -36,6 +36,17 @@ pub(super) fn targets(array: &Array, classes: Option<&[String]>) -> Result<Targe
     })
 }
 
+/// Returns the targets of inputs that are their own: all of their values.
+pub(super) fn inputs(array: &Array, classes: Option<&[String]>) -> Result<Targets, ArrayError> {
+    if classes.is_some() {
+        let place = array.place.clone();
+        return Err(ArrayError::NamedNumbers { place });
+    }
+    let width: usize = array.sample_shape().iter().product();
+    let name = |index: usize| format!("input{}", index + 1);
+    Ok(Targets::Numbers((0..width).map(name).collect()))
+}
+
 /// Reads the targets of an array, which must be of the training targets' kind.
 pub(super) fn values(array: &Array, targets: &Targets) -> Result<TargetValues, ArrayError> {
     let own = self::targets(array, None)?;

@@ -67,7 +67,9 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         (TargetValues::Classes(classes), true) => {
             split::stratified(seed, classes, val.taken(), test.taken())?
         }
-        (TargetValues::Numbers(_), true) => return Err(super::DataError::NotStratified),
+        (TargetValues::Numbers(_) | TargetValues::Inputs, true) => {
+            return Err(super::DataError::NotStratified);
+        }
         (_, false) => split::split(seed, total, val.taken(), test.taken())?,
     };
     let row = |&index: &u32| used.rows.get(index as usize).copied();

@@ -2,10 +2,10 @@
 
 use candle_core::{Result, Tensor, Var};
 
-use super::Layer;
+use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
-use crate::ops::{self, ChannelStatistics};
+use crate::ops::{self, ChannelStatistics, StatisticsSource};
 use crate::parameters::{self, LearningRateScale, ParameterScope};
 use crate::running_statistics::RunningStatistics;
 
@@ -69,14 +69,31 @@ impl BatchNorm {
         Layer::forward(self, x, &mut Pass::new(is_training))
     }
 
+    /// Runs the layer, with `relu` also a following `ReLU` in the same operation.
+    pub(crate) fn forward_then(
+        &self,
+        x: &Tensor,
+        pass: &mut Pass<'_>,
+        relu: bool,
+    ) -> Result<Tensor> {
+        match pass.renewal() {
+            _ if self.is_frozen() => self.evaluate(x, relu),
+            Some(weight) => self.renew(x, weight, relu),
+            None if pass.is_training() => self.train(x, pass, relu),
+            None => self.evaluate(x, relu),
+        }
+    }
+
     /// Normalises by the statistics of the batch, or of all ranks' batches, and merges them into the
     /// running ones: at once, or later where the pass collects them.
-    fn train(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let own = ChannelStatistics::of(x)?;
-        let shared = pass.shared_batch();
-        let statistics = match shared {
-            Some(shared) => shared.statistics(&own)?,
-            None => own,
+    fn train(&self, x: &Tensor, pass: &Pass<'_>, relu: bool) -> Result<Tensor> {
+        let (y, statistics) = match pass.shared_batch() {
+            Some(shared) => {
+                let statistics = shared.statistics(&ChannelStatistics::of(x)?)?;
+                let source = StatisticsSource::Ranks(shared.clone());
+                (self.normalise(x, &statistics, source, relu)?, statistics)
+            }
+            None => ops::batch_norm_of_batch([x, &self.weight, &self.bias], self.epsilon, relu)?,
         };
         if statistics.count < 2 {
             candle_core::bail!(
@@ -85,43 +102,31 @@ impl BatchNorm {
             )
         }
         match pass.statistics_log() {
-            Some(log) => log.borrow_mut().push(&self.running, statistics.clone()),
+            Some(log) => log.borrow_mut().push(&self.running, statistics),
             None => self.running.track(&statistics)?,
         }
-        match shared {
-            Some(shared) => {
-                let (weight, bias) = (&self.weight, &self.bias);
-                ops::batch_norm_across(x, weight, bias, &statistics, self.epsilon, shared)
-            }
-            None => self.normalise(x, &statistics, true),
-        }
+        Ok(y)
     }
 
     fn normalise(
         &self,
         x: &Tensor,
         statistics: &ChannelStatistics,
-        is_training: bool,
+        source: StatisticsSource,
+        relu: bool,
     ) -> Result<Tensor> {
-        let epsilon = self.epsilon;
-        ops::batch_norm(
-            x,
-            &self.weight,
-            &self.bias,
-            statistics,
-            epsilon,
-            is_training,
-        )
+        let inputs = [x, &self.weight, &self.bias];
+        ops::batch_norm_then(inputs, statistics, source, self.epsilon, relu)
     }
 
     /// Normalises by the running statistics.
-    fn evaluate(&self, x: &Tensor) -> Result<Tensor> {
+    fn evaluate(&self, x: &Tensor, relu: bool) -> Result<Tensor> {
         let running = ChannelStatistics {
             mean: self.running.mean.clone(),
             variance: self.running.variance.clone(),
             count: 0,
         };
-        self.normalise(x, &running, false)
+        self.normalise(x, &running, StatisticsSource::Constant, relu)
     }
 
     fn is_frozen(&self) -> bool {
@@ -130,8 +135,9 @@ impl BatchNorm {
 
     /// Merges a batch into recomputed running statistics, which cover all batches so far; this batch has
     /// the fraction `weight` of their samples, 1 for the first batch (Chan et al., 1979).
-    fn renew(&self, x: &Tensor, weight: f64) -> Result<Tensor> {
-        let statistics = ChannelStatistics::of(x)?;
+    fn renew(&self, x: &Tensor, weight: f64, relu: bool) -> Result<Tensor> {
+        let inputs = [x, &self.weight, &self.bias];
+        let (y, statistics) = ops::batch_norm_of_batch(inputs, self.epsilon, relu)?;
         let ChannelStatistics { mean, variance, .. } = &statistics;
         let (mean, variance) = if weight < 1.0 {
             let running = &self.running;
@@ -149,17 +155,16 @@ impl BatchNorm {
         };
         Var::from_tensor(&self.running.mean)?.set(&mean)?;
         Var::from_tensor(&self.running.variance)?.set(&variance)?;
-        self.normalise(x, &statistics, true)
+        Ok(y)
     }
 }
 
 impl Layer for BatchNorm {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
-        match pass.renewal() {
-            _ if self.is_frozen() => self.evaluate(x),
-            Some(weight) => self.renew(x, weight),
-            None if pass.is_training() => self.train(x, pass),
-            None => self.evaluate(x),
-        }
+        self.forward_then(x, pass, false)
+    }
+
+    fn role(&self) -> FusionRole<'_> {
+        FusionRole::BatchNorm(self)
     }
 }

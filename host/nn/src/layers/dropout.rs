@@ -3,7 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use super::Layer;
-use crate::Pass;
+use crate::{Pass, ops};
 
 /// Dropout: during training, sets a fraction of the elements to zero and scales the others by
 /// 1 / (1 − share) (Srivastava et al., 2014). Otherwise the identity.
@@ -41,7 +41,7 @@ impl Dropout {
         });
         let factors: Vec<f32> = factors.collect();
         let factors = Tensor::from_vec(factors, x.shape(), x.device())?.to_dtype(x.dtype())?;
-        x.mul(&factors)
+        ops::masked(x, &factors)
     }
 }
 

@@ -67,7 +67,12 @@ impl Linear {
 
     /// Runs [`forward`](Linear::forward) and an activation function in the same operation.
     pub fn forward_then(&self, x: &Tensor, function: Function) -> Result<Tensor> {
-        ops::linear_then(x, &self.weight, self.bias.as_ref(), function)
+        let y = ops::linear_then(x, &self.weight, self.bias.as_ref(), function)?;
+        if function != Function::Relu && y.track_op() {
+            // Its derivatives.
+            ops::keeps(y.elem_count() * y.dtype().size_in_bytes());
+        }
+        Ok(y)
     }
 }
 

@@ -50,6 +50,8 @@ pub enum FusionRole<'a> {
     Linear(&'a Linear),
     /// A convolution over images.
     Conv2d(&'a Conv2d),
+    /// Batch normalisation.
+    BatchNorm(&'a BatchNorm),
     /// An elementwise nonlinearity.
     Activation(Activation),
     /// Pooling over images.

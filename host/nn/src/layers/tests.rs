@@ -4,7 +4,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 
 use crate::Targets;
 use crate::init::Init;
-use crate::ops::{self, PoolKind, Window, Windows};
+use crate::ops::{self, PoolKind, StatisticsSource, Window, Windows};
 use crate::parameters::Parameters;
 use crate::random;
 use crate::{LayerConfig, Model, Network, Pass, PassPosition, Signal, build};
@@ -209,6 +209,7 @@ fn layers_over_vectors_and_sequences_have_right_gradients() {
         layer!("dropout", "share": 0.4),
         layer!("position-embedding"),
         layer!("mean-positions"),
+        layer!("positions"),
         layer!("reshape", "shape": [2, 6]),
         layer!("attention", "heads": 2),
         layer!("attention", "heads": 2, "causal": true, "bias": false),
@@ -241,6 +242,7 @@ fn layers_over_images_have_right_gradients() {
         layer!("adaptive-avg-pool2d", "size": [3, 2]),
         layer!("adaptive-max-pool2d", "size": 2),
         layer!("batch-norm"),
+        layer!("positions"),
     ] {
         let input = Signal::numbers([4, 5, 6]);
         check_layer(&config, &input, &random("input", &[2, 4, 5, 6]));
@@ -255,7 +257,7 @@ fn embeddings_have_right_gradients() {
 }
 
 #[test]
-fn batch_norm_outside_training_has_right_gradients_too() {
+fn batch_norm_outside_training_and_fused_has_right_gradients_too() {
     let x = Var::from_tensor(&random("x", &[3, 2, 4])).expect("a variable");
     let weight = Var::from_tensor(&random("w", &[2])).expect("a variable");
     let bias = Var::from_tensor(&random("b", &[2])).expect("a variable");
@@ -264,6 +266,24 @@ fn batch_norm_outside_training_has_right_gradients_too() {
         ops::batch_norm(&x, &weight, &bias, &statistics, 1e-5, false)
     });
     assert_eq!(checked, 24 + 2 + 2);
+    for relu in [false, true] {
+        let source = StatisticsSource::Constant;
+        check(&[&x, &weight, &bias], &|| {
+            ops::batch_norm_then(
+                [&x, &weight, &bias],
+                &statistics,
+                source.clone(),
+                1e-5,
+                relu,
+            )
+        });
+        check(&[&x, &weight, &bias], &|| {
+            let (y, _) = ops::batch_norm_of_batch([&x, &weight, &bias], 1e-5, relu)?;
+            Ok(y)
+        });
+    }
+    let other = Var::from_tensor(&random("other", &[3, 2, 4])).expect("a variable");
+    check(&[&x, &other], &|| ops::add_relu(&x, &other));
 }
 
 /// A convolution in seven nested loops.

@@ -3,10 +3,11 @@
 use candle_core::{Result, Tensor};
 
 use super::shapes::{mean, numbers};
+use crate::ops;
 
 /// Mean squared error: the mean of (x − y)².
 pub fn mse(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
-    mean(&outputs.sub(&numbers(outputs, targets)?)?.sqr()?)
+    ops::mean_squared_error(outputs, &numbers(outputs, targets)?)
 }
 
 /// Mean absolute error: the mean of |x − y|, with gradient 0 at 0.

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{activation, dropout};
+use super::dropout;
+use super::transformer::{Block, Norm};
 use crate::{Activation, InitConfig, LayerConfig};
 
 /// A decoder-only transformer: every position predicts the next token.
@@ -37,17 +38,9 @@ pub struct GptConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub init_std: Option<f64>,
-}
-
-/// Normalisation of each position.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Norm {
-    /// Layer normalisation, with mean and variance.
-    #[default]
-    Layer,
-    /// Root mean square normalisation.
-    Rms,
+    /// Whether the blocks' activations are recomputed in the backward pass instead of kept for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recompute: bool,
 }
 
 /// Encoding of positions.
@@ -74,6 +67,7 @@ impl Default for GptConfig {
             dropout: 0.0,
             bias: true,
             init_std: None,
+            recompute: false,
         }
     }
 }
@@ -97,10 +91,21 @@ pub fn gpt(config: &GptConfig) -> Vec<LayerConfig> {
     if config.dropout > 0.0 {
         layers.push(dropout("drop", config.dropout));
     }
-    for index in 0..config.layers {
-        layers.push(block(config, index, init));
-    }
-    layers.push(norm(config, "ln"));
+    let block = Block {
+        heads: config.heads,
+        width: config.width,
+        expansion: config.expansion,
+        activation: config.activation,
+        norm: config.norm,
+        causal: true,
+        positions: config.positions,
+        dropout: config.dropout,
+        bias: config.bias,
+        init,
+        recompute: config.recompute,
+    };
+    layers.extend((0..config.layers).map(|index| block.layer(index)));
+    layers.push(config.norm.layer("ln"));
     layers.push(LayerConfig::Linear {
         name: Some("head".to_owned()),
         outputs: None,
@@ -108,58 +113,4 @@ pub fn gpt(config: &GptConfig) -> Vec<LayerConfig> {
         init,
     });
     layers
-}
-
-/// x + attention(norm(x)), then x + linear(activation(linear(norm(x)))).
-fn block(config: &GptConfig, index: usize, init: Option<InitConfig>) -> LayerConfig {
-    let mut attention = vec![
-        norm(config, "ln1"),
-        LayerConfig::Attention {
-            name: Some("attn".to_owned()),
-            heads: config.heads,
-            causal: true,
-            rotary: config.positions == Positions::Rotary,
-            dropout: config.dropout,
-            bias: config.bias,
-            init,
-        },
-    ];
-    let linear = |name: &str, outputs: usize| LayerConfig::Linear {
-        name: Some(name.to_owned()),
-        outputs: Some(outputs),
-        bias: config.bias,
-        init,
-    };
-    let mut between = vec![
-        norm(config, "ln2"),
-        linear("up", config.expansion * config.width),
-        activation("act", config.activation),
-        linear("down", config.width),
-    ];
-    if config.dropout > 0.0 {
-        attention.push(dropout("attn_drop", config.dropout));
-        between.push(dropout("down_drop", config.dropout));
-    }
-    LayerConfig::Sequential {
-        name: Some(format!("blocks.{index}")),
-        layers: vec![residual(attention), residual(between)],
-    }
-}
-
-fn residual(layers: Vec<LayerConfig>) -> LayerConfig {
-    LayerConfig::Residual {
-        name: None,
-        layers,
-        shortcut: Vec::new(),
-        activation: Activation::Identity,
-    }
-}
-
-fn norm(config: &GptConfig, name: &str) -> LayerConfig {
-    let name = Some(name.to_owned());
-    let epsilon = 1e-5;
-    match config.norm {
-        Norm::Layer => LayerConfig::LayerNorm { name, epsilon },
-        Norm::Rms => LayerConfig::RmsNorm { name, epsilon },
-    }
 }

@@ -4,11 +4,15 @@ mod convnet;
 mod gpt;
 mod mlp;
 mod resnet;
+mod transformer;
+mod vit;
 
 pub use convnet::{ConvnetConfig, convnet};
-pub use gpt::{GptConfig, Norm, Positions, gpt};
+pub use gpt::{GptConfig, Positions, gpt};
 pub use mlp::{MlpConfig, mlp};
 pub use resnet::{ResnetConfig, Stem, resnet};
+pub use transformer::Norm;
+pub use vit::{VitConfig, vit};
 
 use super::{Activation, LayerConfig};
 

@@ -19,6 +19,9 @@ pub struct ResnetConfig {
     pub width: usize,
     /// Layers before the stages.
     pub stem: Stem,
+    /// Whether the blocks' activations are recomputed in the backward pass instead of kept for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recompute: bool,
 }
 
 /// Layers before a residual network's stages.
@@ -38,6 +41,7 @@ impl Default for ResnetConfig {
             blocks: vec![2, 2, 2, 2],
             width: 64,
             stem: Stem::Small,
+            recompute: false,
         }
     }
 }
@@ -62,7 +66,8 @@ pub fn resnet(config: &ResnetConfig) -> Vec<LayerConfig> {
         for block in 0..count {
             let stride = if stage > 0 && block == 0 { 2 } else { 1 };
             let name = format!("layer{}.{block}", stage + 1);
-            layers.push(basic_block(name, inputs, channels, stride));
+            let recompute = config.recompute;
+            layers.push(basic_block(name, inputs, channels, stride, recompute));
             inputs = channels;
         }
     }
@@ -83,7 +88,13 @@ fn stem(width: usize, kernel: usize, stride: usize, padding: usize) -> Vec<Layer
     ]
 }
 
-fn basic_block(name: String, inputs: usize, channels: usize, stride: usize) -> LayerConfig {
+fn basic_block(
+    name: String,
+    inputs: usize,
+    channels: usize,
+    stride: usize,
+    recompute: bool,
+) -> LayerConfig {
     let shortcut = if stride == 1 && inputs == channels {
         Vec::new()
     } else {
@@ -103,6 +114,7 @@ fn basic_block(name: String, inputs: usize, channels: usize, stride: usize) -> L
         ],
         shortcut,
         activation: Activation::Relu,
+        recompute,
     }
 }
 

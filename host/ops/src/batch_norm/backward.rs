@@ -4,17 +4,26 @@ use std::mem::MaybeUninit;
 
 use candle_core::{Result, WithDType};
 
-use super::{Channels, SharedBatch, sum_of};
+use super::{Channels, Factors, SharedBatch};
 use crate::kernels::fill::{InterleavedRows, Rows, fill_parts};
-use crate::kernels::math::sum;
+use crate::kernels::math::{LANES, sum, total};
 use crate::kernels::write_all;
 use crate::storage::{Number, number};
 use crate::vectorised;
 
 vectorised! {
-    /// Σ g · (x − mean) · scale.
-    fn product_of<T: Number>(x: &[T], g: &[T], mean: T, scale: T) -> T {
-        sum([x, g], |[x, g]| g * ((x - mean) * scale))
+    /// Σ g, and Σ g · n of the normalised input n.
+    fn sums_of<T: Number>(x: &[T], g: &[T], factors: Factors<T>, relu: bool) -> (T, T) {
+        if relu {
+            let of_bias = sum([x, g], |[x, g]| kept::<true, T>(factors, factors.normalised(x), g));
+            let of_weight = sum([x, g], |[x, g]| {
+                let n = factors.normalised(x);
+                kept::<true, T>(factors, n, g) * n
+            });
+            (of_bias, of_weight)
+        } else {
+            (sum([g], |[g]| g), sum([x, g], |[x, g]| g * factors.normalised(x)))
+        }
     }
 }
 
@@ -22,30 +31,51 @@ vectorised! {
     fn input_gradient<'a, T: Number>(
         x: &[T],
         g: &[T],
-        mean: T,
-        scale: T,
-        w: T,
-        of_mean: T,
-        of_scale: T,
+        factors: Factors<T>,
+        relu: bool,
+        means: Means<T>,
         gradients: &'a mut [MaybeUninit<T>],
     ) -> &'a mut [T] {
         let both = x.iter().zip(g);
-        let gradient = |(&x, &g): (&T, &T)| {
-            w * scale * (g - of_mean - (x - mean) * scale * of_scale)
-        };
-        write_all(gradients, both.map(gradient))
+        if relu {
+            write_all(gradients, both.map(|(&x, &g)| gradient::<true, T>(factors, means, x, g)))
+        } else {
+            write_all(gradients, both.map(|(&x, &g)| gradient::<false, T>(factors, means, x, g)))
+        }
     }
+}
+
+/// Gradient of an output before `ReLU`, which is zero where the output is dropped.
+#[inline(always)]
+fn kept<const RELU: bool, T: Number>(factors: Factors<T>, normalised: T, g: T) -> T {
+    if !RELU || factors.output(normalised) > T::ZERO {
+        g
+    } else {
+        T::ZERO
+    }
+}
+
+/// Gradient of an input.
+#[inline(always)]
+fn gradient<const RELU: bool, T: Number>(
+    factors: Factors<T>,
+    (of_mean, of_scale): Means<T>,
+    x: T,
+    g: T,
+) -> T {
+    let n = factors.normalised(x);
+    factors.w * factors.scale * (kept::<RELU, T>(factors, n, g) - of_mean - n * of_scale)
 }
 
 /// What a backward pass reads.
 pub(super) struct Backward<'a, T> {
     pub(super) channels: Channels,
-    /// Each channel's mean and 1 / √(variance + ε).
-    pub(super) moments: &'a [(T, T)],
+    /// What each channel was normalised by.
+    pub(super) factors: &'a [Factors<T>],
     pub(super) x: &'a [T],
-    pub(super) weight: &'a [T],
     /// Gradient of the output.
     pub(super) g: &'a [T],
+    pub(super) relu: bool,
 }
 
 /// Gradients of the inputs of a batch norm.
@@ -61,35 +91,30 @@ type Means<T> = (T, T);
 impl<T: Number> Backward<'_, T> {
     /// A channel's Σ g and Σ g · n over this input.
     fn sums(&self, channel: usize) -> (T, T) {
-        let (mean, scale) = self.moments[channel];
-        let of_bias = self
-            .channels
-            .total(channel, |sample| sum_of(&self.g[sample]));
-        let of_weight = self.channels.total(channel, |sample| {
-            product_of(&self.x[sample.clone()], &self.g[sample], mean, scale)
-        });
-        (of_bias, of_weight)
+        let (mut of_bias, mut of_weight) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+        for sample in 0..self.channels.batch {
+            let range = self.channels.range(sample, channel);
+            let (x, g) = (&self.x[range.clone()], &self.g[range]);
+            let (bias, weight) = sums_of(x, g, self.factors[channel], self.relu);
+            of_bias[sample % LANES] += bias;
+            of_weight[sample % LANES] += weight;
+        }
+        (total(of_bias), total(of_weight))
     }
 
     /// Writes the input's gradient for the next channel of a part, which is `channel`.
-    fn write(
-        &self,
-        channel: usize,
-        (of_mean, of_scale): Means<T>,
-        part: &mut InterleavedRows<'_, T>,
-    ) {
-        let ((mean, scale), w) = (self.moments[channel], self.weight[channel]);
+    fn write(&self, channel: usize, means: Means<T>, part: &mut InterleavedRows<'_, T>) {
         part.write_next(|sample, gradients| {
             let range = self.channels.range(sample, channel);
             let (x, g) = (&self.x[range.clone()], &self.g[range]);
-            input_gradient(x, g, mean, scale, w, of_mean, of_scale, gradients)
+            input_gradient(x, g, self.factors[channel], self.relu, means, gradients)
         });
     }
 
     /// The gradients in one parallel region, where statistics are of this input or constants.
     pub(super) fn at_once(&self, of_batch: bool) -> InputGradients<T> {
         let channels = &self.channels;
-        let count = number::<T>((channels.batch * channels.inner).max(1) as f64);
+        let count = channels.each::<T>();
         let mut of_weight = vec![T::ZERO; channels.count];
         let mut of_bias = vec![T::ZERO; channels.count];
         let memory = (

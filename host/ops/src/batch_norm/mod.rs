@@ -1,12 +1,20 @@
-//! Batch normalisation in one pass, of one process's batch or of those of several processes together.
+//! Batch normalisation, of one process's batch or of those of several processes together, with a following `ReLU`.
+//!
+//! It is bound by memory. A channel of a batch mostly fits a core's L2 cache, so each thread computes a channel's
+//! statistics and normalises it at once: of the passes over the input only the first reads memory. The backward pass
+//! does the same with a channel's sums and its gradient, and computes again which outputs `ReLU` has kept instead of
+//! reading them.
 
 mod backward;
 mod ranks;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
-use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
+use candle_core::{
+    CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape, Tensor, WithDType, bail,
+};
 
 use super::aside::hand_over;
 use super::tape::apply3;
@@ -58,11 +66,11 @@ pub fn batch_norm(
     of_batch: bool,
 ) -> Result<Tensor> {
     let source = if of_batch {
-        Source::Batch
+        StatisticsSource::Batch
     } else {
-        Source::Constant
+        StatisticsSource::Constant
     };
-    apply([x, weight, bias], statistics, epsilon, source)
+    batch_norm_then([x, weight, bias], statistics, source, epsilon, false)
 }
 
 /// [`batch_norm`] by the statistics of all ranks' batches together, as [`SharedBatch::statistics`] returns them.
@@ -82,25 +90,68 @@ pub fn batch_norm_across(
     epsilon: f64,
     batch: &SharedBatch,
 ) -> Result<Tensor> {
-    let source = Source::Ranks(batch.clone());
-    apply([x, weight, bias], statistics, epsilon, source)
+    let source = StatisticsSource::Ranks(batch.clone());
+    batch_norm_then([x, weight, bias], statistics, source, epsilon, false)
 }
 
-fn apply(
-    [x, weight, bias]: [&Tensor; 3],
+/// What statistics depend on, and so where gradients go.
+#[derive(Clone, Debug)]
+pub enum StatisticsSource {
+    /// Nothing: they are constants.
+    Constant,
+    /// The input itself.
+    Batch,
+    /// The inputs of all ranks.
+    Ranks(SharedBatch),
+}
+
+/// Normalises `x`, given with weight and bias, by statistics from any source; with `relu`, max(y, 0) of the result.
+///
+/// It has the bits of [`batch_norm`] or [`batch_norm_across`], and of [`relu`](crate::relu) after it.
+pub fn batch_norm_then(
+    inputs: [&Tensor; 3],
     statistics: &ChannelStatistics,
+    source: StatisticsSource,
     epsilon: f64,
-    source: Source,
+    relu: bool,
 ) -> Result<Tensor> {
-    let op = BatchNormOp {
-        statistics: ChannelStatistics {
-            mean: ready(&statistics.mean.detach())?,
-            variance: ready(&statistics.variance.detach())?,
-            count: statistics.count,
-        },
-        epsilon,
-        source,
+    let statistics = ChannelStatistics {
+        mean: ready(&statistics.mean.detach())?,
+        variance: ready(&statistics.variance.detach())?,
+        count: statistics.count,
     };
+    let op = BatchNormOp {
+        statistics: Arc::new(OnceLock::from(statistics)),
+        source,
+        epsilon,
+        relu,
+    };
+    apply(inputs, op)
+}
+
+/// Normalises `x`, given with weight and bias, by its own statistics, and returns these too.
+///
+/// It has the bits of [`ChannelStatistics::of`] and [`batch_norm_then`], with a single pass over memory.
+pub fn batch_norm_of_batch(
+    inputs: [&Tensor; 3],
+    epsilon: f64,
+    relu: bool,
+) -> Result<(Tensor, ChannelStatistics)> {
+    let statistics = Arc::new(OnceLock::new());
+    let op = BatchNormOp {
+        statistics: Arc::clone(&statistics),
+        source: StatisticsSource::Batch,
+        epsilon,
+        relu,
+    };
+    let y = apply(inputs, op)?;
+    let Some(statistics) = statistics.get() else {
+        bail!("a batch norm has not computed its statistics")
+    };
+    Ok((y, statistics.clone()))
+}
+
+fn apply([x, weight, bias]: [&Tensor; 3], op: BatchNormOp) -> Result<Tensor> {
     apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
 }
 
@@ -137,7 +188,19 @@ impl Channels {
     /// How the channels are distributed over the threads.
     fn schedule(&self) -> Schedule {
         let threads = region::parts(self.batch * self.count * self.inner * EACH);
-        Schedule::per_thread(threads, self.count, 1)
+        Schedule::stealing(threads, self.count, 1)
+    }
+
+    /// Number of elements of a channel, at least 1.
+    fn each<T: Number>(&self) -> T {
+        number((self.batch * self.inner).max(1) as f64)
+    }
+
+    /// Mean and biased variance of a channel of `x`.
+    fn statistics<T: Number>(&self, x: &[T], channel: usize) -> (T, T) {
+        let mean = self.total(channel, |sample| sum_of(&x[sample])) / self.each();
+        let squares = self.total(channel, |sample| squares_of(&x[sample], mean));
+        (mean, squares / self.each())
     }
 
     /// A result of the input's shape, in which channels are interleaved.
@@ -167,13 +230,39 @@ vectorised! {
 vectorised! {
     fn normalise<'a, T: Number>(
         x: &[T],
-        mean: T,
-        scale: T,
-        w: T,
-        b: T,
+        factors: Factors<T>,
+        relu: bool,
         y: &'a mut [MaybeUninit<T>],
     ) -> &'a mut [T] {
-        write_all(y, x.iter().map(|&x| (x - mean) * scale * w + b))
+        let y_of = |&x: &T| factors.output(factors.normalised(x));
+        if relu {
+            let kept = |y: T| if y < T::ZERO { T::ZERO } else { y };
+            write_all(y, x.iter().map(y_of).map(kept))
+        } else {
+            write_all(y, x.iter().map(y_of))
+        }
+    }
+}
+
+/// What a channel's elements are normalised by: (x − mean) · scale · w + b.
+#[derive(Clone, Copy)]
+struct Factors<T> {
+    mean: T,
+    /// 1 / √(variance + ε).
+    scale: T,
+    w: T,
+    b: T,
+}
+
+impl<T: Number> Factors<T> {
+    #[inline(always)]
+    fn normalised(&self, x: T) -> T {
+        (x - self.mean) * self.scale
+    }
+
+    #[inline(always)]
+    fn output(&self, normalised: T) -> T {
+        normalised * self.w + self.b
     }
 }
 
@@ -187,18 +276,14 @@ impl CustomOp1 for Statistics {
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let channels = Channels::of(layout.dims())?;
-        let count = (channels.batch * channels.inner).max(1) as f64;
         for_floats!(x, T => {
             let x = numbers::<T>(x, layout)?;
-            let count = number::<T>(count);
             let mut both = vec![T::ZERO; 2 * channels.count];
             let (means, variances) = both.split_at_mut(channels.count);
             let memory = (Rows::new(means, 1), Rows::new(variances, 1));
             fill_parts(channels.schedule(), memory, |own, (means, variances)| {
-                for ((channel, mean_slot), variance) in own.clone().zip(means).zip(variances) {
-                    let mean = channels.total(channel, |sample| sum_of(&x[sample])) / count;
-                    let squares = channels.total(channel, |sample| squares_of(&x[sample], mean));
-                    (*mean_slot, *variance) = (mean, squares / count);
+                for ((channel, mean), variance) in own.clone().zip(means).zip(variances) {
+                    (*mean, *variance) = channels.statistics(x, channel);
                 }
                 ((), ())
             });
@@ -207,48 +292,108 @@ impl CustomOp1 for Statistics {
     }
 }
 
-/// What statistics depend on, and so where gradients go.
-#[derive(Clone)]
-enum Source {
-    Constant,
-    /// The input itself.
-    Batch,
-    /// The inputs of all ranks.
-    Ranks(SharedBatch),
-}
-
-#[derive(Clone)]
 struct BatchNormOp {
-    statistics: ChannelStatistics,
+    /// Set by the forward pass where they were not given.
+    statistics: Arc<OnceLock<ChannelStatistics>>,
+    source: StatisticsSource,
     epsilon: f64,
-    source: Source,
+    relu: bool,
 }
 
 impl BatchNormOp {
-    /// Each channel's mean and 1 / √(variance + ε).
-    fn moments<T: Number>(&self) -> Result<Vec<(T, T)>> {
+    /// 1 / √(variance + ε).
+    fn scale<T: Number>(&self, variance: f64) -> T {
+        number((variance + self.epsilon).sqrt().recip())
+    }
+
+    /// What each channel of an input is normalised by.
+    fn factors<T: Number>(
+        &self,
+        statistics: &ChannelStatistics,
+        (weight, bias): (&[T], &[T]),
+    ) -> Result<Vec<Factors<T>>> {
         let read = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.to_vec1::<f64>();
-        let means = read(&self.statistics.mean)?;
-        let variances = read(&self.statistics.variance)?;
-        let pairs = means.into_iter().zip(variances);
-        Ok(pairs
-            .map(|(mean, variance)| {
-                (
-                    number(mean),
-                    number((variance + self.epsilon).sqrt().recip()),
-                )
+        let means = read(&statistics.mean)?;
+        let variances = read(&statistics.variance)?;
+        if means.len() != weight.len() || variances.len() != weight.len() {
+            bail!("batch norm's statistics must have a number for each channel")
+        }
+        let both = means.into_iter().zip(variances);
+        let factors = both.zip(weight.iter().zip(bias));
+        Ok(factors
+            .map(|((mean, variance), (&w, &b))| Factors {
+                mean: number(mean),
+                scale: self.scale(variance),
+                w,
+                b,
             })
             .collect())
     }
+
+    /// Normalises an input by given statistics.
+    fn normalise<T: Number>(&self, channels: &Channels, x: &[T], factors: &[Factors<T>]) -> Vec<T> {
+        fill_parts(channels.schedule(), channels.result(), |own, mut y| {
+            for channel in own.clone() {
+                y.write_next(|sample, y| {
+                    let x = &x[channels.range(sample, channel)];
+                    normalise(x, factors[channel], self.relu, y)
+                });
+            }
+            y.finish()
+        })
+    }
+
+    /// Normalises an input by its own statistics, which are kept.
+    fn normalise_batch<T: Number>(
+        &self,
+        channels: &Channels,
+        x: &[T],
+        (weight, bias): (&[T], &[T]),
+    ) -> Result<Vec<T>> {
+        let mut means = vec![T::ZERO; channels.count];
+        let mut variances = vec![T::ZERO; channels.count];
+        let memory = (
+            channels.result(),
+            Rows::new(&mut means, 1),
+            Rows::new(&mut variances, 1),
+        );
+        let (y, (), ()) = fill_parts(channels.schedule(), memory, |own, parts| {
+            let (mut y, means, variances) = parts;
+            for ((channel, slot), variance) in own.clone().zip(means).zip(variances) {
+                (*slot, *variance) = channels.statistics(x, channel);
+                let factors = Factors {
+                    mean: *slot,
+                    scale: self.scale(WithDType::to_f64(*variance)),
+                    w: weight[channel],
+                    b: bias[channel],
+                };
+                y.write_next(|sample, y| {
+                    let x = &x[channels.range(sample, channel)];
+                    normalise(x, factors, self.relu, y)
+                });
+            }
+            (y.finish(), (), ())
+        });
+        let each = Shape::from(channels.count);
+        let statistics = ChannelStatistics {
+            mean: new_tensor(means, &each)?,
+            variance: new_tensor(variances, &each)?,
+            count: channels.batch * channels.inner,
+        };
+        // The forward pass runs once per operation, so nothing was set before.
+        drop(self.statistics.set(statistics));
+        Ok(y)
+    }
 }
 
-/// Sizes of an input, which must have as many channels as there are moments.
-fn channels_of<T>(layout: &Layout, moments: &[(T, T)]) -> Result<Channels> {
+/// Sizes of an input, which must have as many channels as weight and bias have elements.
+fn channels_of<T>(layout: &Layout, weight: &[T], bias: &[T]) -> Result<Channels> {
     let channels = Channels::of(layout.dims())?;
-    if channels.count != moments.len() {
+    if weight.len() != channels.count || bias.len() != channels.count {
         bail!(
-            "batch norm of {} channels was given {:?}",
-            moments.len(),
+            "batch norm of {} and {} channels was given {:?}",
+            weight.len(),
+            bias.len(),
             layout.dims()
         )
     }
@@ -270,30 +415,24 @@ impl CustomOp3 for BatchNormOp {
         bias_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         for_floats!(x, T => {
-            let moments = self.moments::<T>()?;
-            let channels = channels_of(x_layout, &moments)?;
             let x = numbers::<T>(x, x_layout)?;
             let weight = numbers::<T>(weight, weight_layout)?;
             let bias = numbers::<T>(bias, bias_layout)?;
-            if weight.len() != channels.count || bias.len() != channels.count {
-                bail!("batch norm's weight and bias must have a number for each channel")
-            }
-            let y = fill_parts(channels.schedule(), channels.result(), |own, mut y| {
-                for channel in own.clone() {
-                    let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
-                    y.write_next(|sample, y| {
-                        normalise(&x[channels.range(sample, channel)], mean, scale, w, b, y)
-                    });
+            let channels = channels_of(x_layout, weight, bias)?;
+            let y = match self.statistics.get() {
+                Some(statistics) => {
+                    let factors = self.factors(statistics, (weight, bias))?;
+                    self.normalise(&channels, x, &factors)
                 }
-                y.finish()
-            });
+                None => self.normalise_batch(&channels, x, (weight, bias))?,
+            };
             Ok((stored(y), x_layout.shape().clone()))
         })
     }
 
     /// Computes the gradients of input, weight and bias.
     ///
-    /// With n = (x − mean) · s, that of the input is w · s · (g − mean of g − n · mean of g · n), or w · s · g where
+    /// With n = (x − mean) · s, and g zero where `ReLU` has dropped the output, that of the input is w · s · (g − mean of g − n · mean of g · n), or w · s · g where
     /// the statistics are constants; that of the weight is Σ g · n, and that of the bias Σ g. The means are over all that
     /// the statistics were computed from, the sums over this input.
     fn bwd(
@@ -305,21 +444,26 @@ impl CustomOp3 for BatchNormOp {
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let gradient = ready(gradient)?;
+        let Some(statistics) = self.statistics.get() else {
+            bail!("a batch norm has not computed its statistics")
+        };
         let (x_guard, x_layout) = x.storage_and_layout();
         let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (bias_guard, bias_layout) = bias.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let storage = cpu(&x_guard)?;
         for_floats!(storage, T => {
-            let moments = self.moments::<T>()?;
-            let channels = channels_of(x_layout, &moments)?;
             let numbers_of_x = numbers::<T>(storage, x_layout)?;
             let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
+            let numbers_of_bias = numbers::<T>(cpu(&bias_guard)?, bias_layout)?;
+            let channels = channels_of(x_layout, numbers_of_weight, numbers_of_bias)?;
+            let factors = self.factors(statistics, (numbers_of_weight, numbers_of_bias))?;
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
-            let backward = Backward { channels, moments: &moments, x: numbers_of_x, weight: numbers_of_weight, g };
+            let backward = Backward { channels, factors: &factors, x: numbers_of_x, g, relu: self.relu };
             let gradients = match &self.source {
-                Source::Constant => backward.at_once(false),
-                Source::Batch => backward.at_once(true),
-                Source::Ranks(batch) => backward.across(batch, self.statistics.count)?,
+                StatisticsSource::Constant => backward.at_once(false),
+                StatisticsSource::Batch => backward.at_once(true),
+                StatisticsSource::Ranks(batch) => backward.across(batch, statistics.count)?,
             };
             let each = Shape::from(backward.channels.count);
             Ok((
@@ -330,3 +474,6 @@ impl CustomOp3 for BatchNormOp {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,18 @@
 //! Each image's windows form a matrix (im2col), which is multiplied by the weight. Images are distributed over the
 //! threads. The matrix exists for one image at a time and is rebuilt in the backward pass, which costs less than
 //! keeping it; mostly it has windows of a single row ([`bands`]). In `f32` there is usually no such matrix
-//! ([`direct`]). Outputs that pooling drops are never kept.
+//! ([`pointwise`], [`winograd`], [`direct`]), nor where groups have one channel each ([`depthwise`]). Outputs that pooling drops are never kept.
 
 mod after;
 mod bands;
+#[cfg(test)]
+mod comparison;
+mod depthwise;
 mod direct;
 mod passes;
+mod pointwise;
 mod sizes;
+mod winograd;
 
 use std::sync::OnceLock;
 
@@ -17,12 +22,15 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 
 pub use after::After;
 
+use self::depthwise::Depthwise;
 use self::direct::Direct;
+use self::pointwise::Pointwise;
 use super::Window;
 use super::aside::hand_over;
 use super::tape::{apply2, apply3};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::Conv;
+use winograd::Winograd;
 
 /// Convolution of (batch, inputs, height, width), to (batch, outputs, windows down, windows across).
 ///
@@ -67,6 +75,51 @@ pub fn conv2d_then(
     }
 }
 
+/// An algorithm for `f32`, without a matrix of windows.
+enum Single {
+    Pointwise(Pointwise),
+    Winograd(Winograd),
+    Direct(Direct),
+    Depthwise(Depthwise),
+}
+
+impl Single {
+    /// The algorithm for a convolution, if there is one.
+    fn of(conv: &Conv, after: After) -> Option<Single> {
+        let pointwise = Pointwise::of(conv, after).map(Single::Pointwise);
+        pointwise
+            .or_else(|| Winograd::of(conv, after).map(Single::Winograd))
+            .or_else(|| Direct::of(conv, after).map(Single::Direct))
+            .or_else(|| Depthwise::of(conv, after).map(Single::Depthwise))
+    }
+
+    /// Computes the outputs and, with pooling, their positions in the squares.
+    fn forward(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> (Vec<f32>, Vec<u8>) {
+        match self {
+            Single::Pointwise(pointwise) => pointwise.forward(x, weight, bias),
+            Single::Winograd(winograd) => winograd.forward(x, weight, bias),
+            Single::Direct(direct) => direct.forward(x, weight, bias),
+            Single::Depthwise(depthwise) => depthwise.forward(x, weight, bias),
+        }
+    }
+
+    /// Computes the gradients of input (if wanted), weight and bias from the outputs and their gradient.
+    fn backward(
+        &self,
+        inputs: (&[f32], &[f32]),
+        outputs: (&[f32], &[f32]),
+        squares: &[u8],
+        of_input: bool,
+    ) -> [Vec<f32>; 3] {
+        match self {
+            Single::Pointwise(pointwise) => pointwise.backward(inputs, outputs, squares, of_input),
+            Single::Winograd(winograd) => winograd.backward(inputs, outputs, squares, of_input),
+            Single::Direct(direct) => direct.backward(inputs, outputs, squares, of_input),
+            Single::Depthwise(depthwise) => depthwise.backward(inputs, outputs, squares, of_input),
+        }
+    }
+}
+
 struct ConvOp {
     conv: Conv,
     after: After,
@@ -89,12 +142,12 @@ impl ConvOp {
         } = self.conv;
         let (rows, columns) = self.after.outputs(image.rows, image.columns);
         let shape = (batch, outputs, rows, columns);
-        if let (CpuStorage::F32(_), Some(direct)) = (x, Direct::of(&self.conv, self.after)) {
+        if let (CpuStorage::F32(_), Some(single)) = (x, Single::of(&self.conv, self.after)) {
             let bias = bias
                 .map(|(bias, layout)| numbers(bias, layout))
                 .transpose()?;
             let weight = numbers(weight, weight_layout)?;
-            let (y, positions) = direct.forward(numbers(x, x_layout)?, weight, bias);
+            let (y, positions) = single.forward(numbers(x, x_layout)?, weight, bias);
             // The forward pass runs once per operation, so nothing was set before.
             drop(self.positions.set(positions));
             return Ok((stored(y), shape.into()));
@@ -125,7 +178,7 @@ impl ConvOp {
         let storage = cpu(&x_guard)?;
         let (wanted, positions) = (x.track_op(), self.positions.get());
         let positions = positions.map_or(&[][..], Vec::as_slice);
-        if let (CpuStorage::F32(_), Some(direct)) = (storage, Direct::of(&self.conv, self.after)) {
+        if let (CpuStorage::F32(_), Some(single)) = (storage, Single::of(&self.conv, self.after)) {
             let inputs = (
                 numbers(storage, x_layout)?,
                 numbers(cpu(&weight_guard)?, weight_layout)?,
@@ -134,7 +187,7 @@ impl ConvOp {
                 numbers(cpu(&y_guard)?, y_layout)?,
                 numbers(cpu(&gradient_guard)?, gradient_layout)?,
             );
-            let gradients = direct.backward(inputs, outputs, positions, wanted);
+            let gradients = single.backward(inputs, outputs, positions, wanted);
             return self.tensors(x, weight, gradients);
         }
         for_floats!(storage, T => {

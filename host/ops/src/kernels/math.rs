@@ -237,8 +237,9 @@ pub(crate) fn sum_by<T: Number>(count: usize, f: impl Fn(usize) -> T) -> T {
     total(lanes)
 }
 
+/// The sum of partial sums, in a fixed order.
 #[inline(always)]
-fn total<T: Number>(mut lanes: [T; LANES]) -> T {
+pub(crate) fn total<T: Number>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {

@@ -15,6 +15,7 @@
 //! - [`fill`]: memory whose parts are written by the threads of a region.
 //! - `matrix`, `product`: matrix views, and their multiplication by the crate `gemm`.
 //! - `tile`: matrix multiplication and transposition in registers, without packing.
+//! - `blocked`: multiplication of large `f32` matrices by tiles of packed blocks.
 //! - `rows`, `finite`, [`strokes`]: sums of rows, the check for NaN and infinity, distances for drawing.
 //!
 //! **Flow.** 1. An operation asks `region::parts` how many threads the work is worth, and allocates its result as
@@ -31,6 +32,7 @@
 )]
 
 mod bench;
+mod blocked;
 mod courtesy;
 pub mod fill;
 mod finite;
@@ -47,6 +49,9 @@ pub mod strokes;
 pub mod threads;
 mod tile;
 
+pub(crate) use blocked::{
+    BlockScratch, Blocked, PackedRight, multiply_blocked, multiply_packed_uninit,
+};
 pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
 pub use level::{InstructionLevel, VARIABLE, best, level, limit_level};
@@ -54,6 +59,6 @@ pub(crate) use matrix::{Matrix, TargetMatrix};
 pub(crate) use product::{Factors, Job, multiply, multiply_all_uninit, multiply_uninit};
 pub(crate) use rows::add_rows;
 pub(crate) use tile::{
-    Depth, LeftMatrix, PANEL, Right, has_tiles, multiply_tiles, multiply_tiles_uninit, transpose,
-    transpose_at, transpose_uninit, transpose_whole,
+    Depth, LeftMatrix, PANEL, Right, has_tiles, multiply_tiles, transpose, transpose_at,
+    transpose_uninit, transpose_whole,
 };

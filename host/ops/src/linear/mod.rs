@@ -2,14 +2,14 @@
 //!
 //! The backward pass computes all gradients in one operation, too.
 
+mod blocked;
 mod sizes;
-mod tiled;
 
 use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
-use self::tiled::TiledLinear;
+use self::blocked::BlockedLinear;
 use super::aside::hand_over;
 use super::elementwise::{Function, KeptValues, map, map_leaving};
 use super::tape::{apply2, apply3};
@@ -74,7 +74,7 @@ impl LinearOp {
         if let Some(last) = shape.last_mut() {
             *last = outputs;
         }
-        if let (CpuStorage::F32(_), Some(tiled)) = (x, TiledLinear::of(sizes)) {
+        if let (CpuStorage::F32(_), Some(blocked)) = (x, BlockedLinear::of(sizes)) {
             let bias = bias
                 .map(|(bias, layout)| numbers(bias, layout))
                 .transpose()?;
@@ -82,7 +82,7 @@ impl LinearOp {
                 bail!("a linear layer of {outputs} outputs has a bias of another length")
             }
             let (x, weight) = (numbers(x, x_layout)?, numbers(weight, weight_layout)?);
-            let (y, derivatives) = tiled.forward(x, weight, bias, self.function);
+            let (y, derivatives) = blocked.forward(x, weight, bias, self.function);
             if let Some(derivatives) = derivatives {
                 // The forward pass runs once per operation, so nothing was set before.
                 drop(self.derivatives.set(stored(derivatives)));
@@ -164,21 +164,18 @@ impl LinearOp {
             inputs,
         } = sizes;
         // Also for a weight held constant, so that the bias's gradient has the same bits as otherwise.
-        let tiled = TiledLinear::of(sizes).and_then(|tiled| Some((tiled, tiled.partitions()?)));
-        if let (CpuStorage::F32(_), Some((tiled, partitions))) = (x_storage, tiled) {
+        if let (CpuStorage::F32(_), Some(blocked)) = (x_storage, BlockedLinear::of(sizes)) {
             let inputs = (
                 numbers(x_storage, x_layout)?,
                 numbers(weight_storage, weight_layout)?,
             );
             let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
             let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
-            let wanted = [x.track_op(), weight.track_op()];
-            let [of_x, of_weight, of_bias] = tiled.backward(inputs, (g, kept), wanted, partitions);
-            let of_x = x.track_op().then(|| new_tensor(of_x, x.shape()));
+            let wanted = [weight.track_op(), x.track_op()];
+            let (of_bias, [of_weight, of_x]) = blocked.backward(inputs, (g, kept), wanted);
+            let of_x = of_x.map(|of_x| new_tensor(of_x, x.shape()));
             let of_bias = has_bias.then(|| new_tensor(of_bias, &outputs.into()));
-            let of_weight = weight
-                .track_op()
-                .then(|| new_tensor(of_weight, weight.shape()));
+            let of_weight = of_weight.map(|of_weight| new_tensor(of_weight, weight.shape()));
             return Ok([
                 of_x.transpose()?,
                 of_weight.transpose()?,

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 
-use super::tiled::TiledLinear;
+use super::blocked::BlockedLinear;
 use super::*;
 use crate::kernels::has_tiles;
 use crate::{gelu, normal_numbers, relu, silu};
@@ -47,8 +47,8 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
             outputs,
             inputs,
         };
-        let is_tiled = TiledLinear::of(sizes).is_some();
-        assert_eq!(is_tiled, has_tiles() && rows > 200, "{rows}");
+        let is_blocked = BlockedLinear::of(sizes).is_some();
+        assert_eq!(is_blocked, has_tiles() && rows >= 16, "{rows}");
         let given = [
             normal_numbers(0, (rows, inputs))?,
             normal_numbers(1, (outputs, inputs))?,

@@ -238,3 +238,67 @@ fn safetensors_are_arrays_too() {
         assert!(error.to_string().contains(words), "{keys}: {error}");
     }
 }
+
+#[test]
+fn without_targets_the_inputs_are_their_own() {
+    let place = ArrayDirectory::new();
+    let inputs = f32s(&[0.0, 2.0, 0.0, 2.0, 0.0, 2.0, 0.0, 2.0]);
+    place.write("x.npy", &npy("<f4", "(2, 2, 2)", &inputs));
+    place.write(
+        "z.npy",
+        &npy("<f4", "(1, 2, 2)", &f32s(&[1.0, 1.0, 3.0, -1.0])),
+    );
+    place.write("y.npy", &npy("<i8", "(1,)", &i64s(&[0])));
+    let tensor = Tensor::from_slice(&[0.0_f32, 2.0, 0.0, 2.0], (1, 2, 2), &Device::Cpu);
+    let tensors = [("inputs", tensor.expect("a tensor"))];
+    let tensors: std::collections::HashMap<_, _> = tensors.into_iter().collect();
+    candle_core::safetensors::save(&tensors, place.path("x.safetensors")).expect("saved");
+
+    let config = || json!({"kind": "npy", "inputs": "x.npy", "standardise": true});
+    let splits = place.load(config(), &json!({"val": {"inputs": "z.npy"}}));
+    let splits = splits.expect("right");
+    let Targets::Numbers(names) = splits.train.targets() else {
+        panic!("numbers are to be learned");
+    };
+    assert_eq!(names[..], ["input1", "input2", "input3", "input4"]);
+    let batch = splits.train.gather(&[1, 0], 0).expect("a batch");
+    assert_eq!(
+        (batch.inputs.dims(), batch.targets.dims()),
+        (&[2, 2, 2][..], &[2, 4][..])
+    );
+    // Inputs as the model gets them, by the training's statistics in validation and prediction too.
+    let val = splits.val.expect("val");
+    let opened = splits.train.open(&place.path("z.npy")).expect("right");
+    assert!(opened.has_targets());
+    for (data, expected) in [
+        (
+            &splits.train,
+            [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0].to_vec(),
+        ),
+        (&val, vec![0.0, 0.0, 2.0, -2.0]),
+        (&opened, vec![0.0, 0.0, 2.0, -2.0]),
+    ] {
+        assert_eq!(all(data), (expected.clone(), expected));
+    }
+    let safetensors = json!({"kind": "safetensors", "file": "x.safetensors", "targets": null});
+    let train = place.load(safetensors, &json!({})).expect("right").train;
+    assert_eq!(
+        all(&train),
+        (vec![0.0, 2.0, 0.0, 2.0], vec![0.0, 2.0, 0.0, 2.0])
+    );
+
+    for (keys, words) in [
+        (json!({"classes": ["a"]}), "leave it out"),
+        (
+            json!({"stratified": true, "val": {"count": 1}}),
+            "stratified",
+        ),
+        (
+            json!({"val": {"inputs": "z.npy", "targets": "y.npy"}}),
+            "without `targets`",
+        ),
+    ] {
+        let error = place.load(config(), &keys).err().expect("it is wrong");
+        assert!(error.to_string().contains(words), "{keys}: {error}");
+    }
+}

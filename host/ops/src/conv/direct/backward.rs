@@ -28,14 +28,14 @@ struct RoomBack {
 }
 
 /// Scratch memory for the gradient of one image's outputs before pooling, (windows, outputs).
-struct Gradient {
+pub(in crate::conv) struct Gradient {
     masked: Vec<f32>,
     transposed: Vec<f32>,
     spread: Vec<f32>,
 }
 
 impl Gradient {
-    fn new(direct: &Direct) -> Gradient {
+    pub(in crate::conv) fn new(direct: &Direct) -> Gradient {
         let kept = direct.outputs * direct.kept();
         let room = |is_wanted: bool, count: usize| vec![0.0; if is_wanted { count } else { 0 }];
         Gradient {
@@ -48,7 +48,13 @@ impl Gradient {
     /// Computes it from that of the kept outputs, (outputs, kept).
     ///
     /// A last row or column that is in no square has zeros.
-    fn of(&mut self, direct: &Direct, y: &[f32], g: &[f32], squares: &[u8]) -> &[f32] {
+    pub(in crate::conv) fn of(
+        &mut self,
+        direct: &Direct,
+        y: &[f32],
+        g: &[f32],
+        squares: &[u8],
+    ) -> &[f32] {
         let (outputs, kept) = (direct.outputs, direct.kept());
         let g = if direct.after.relu {
             mask(g, y, &mut self.masked);
@@ -82,21 +88,7 @@ impl Direct {
         } else {
             Vec::new()
         };
-        // Sums over some images each: of the weight's gradient, (groups, kernel, inputs, outputs), and of the bias's.
-        // Where they take at most twice the memory of the images, there are more of them than threads. Their number
-        // depends only on the convolution and the number of threads, not on the operations after it, which must not
-        // change a bit.
-        let threads = self.conv.parts();
-        let size = weight.len() + self.conv.outputs;
-        let elements = x.len() + batch * groups * outputs * windows;
-        let in_chunks = Schedule::in_chunks(threads, batch * groups, groups);
-        let are_large =
-            in_chunks.chunks() * LEAST <= batch && in_chunks.chunks() * size <= 2 * elements;
-        let schedule = if are_large {
-            in_chunks
-        } else {
-            Schedule::per_thread(threads, batch * groups, groups)
-        };
+        let (schedule, size) = self.partial_sums(x.len());
         let inputs = self.conv.input_size();
         let memory = (
             UninitRows::new(batch * groups, if of_input { inputs } else { 0 }),
@@ -134,17 +126,50 @@ impl Direct {
             });
             (x_gradient, sums)
         });
-        let weight_gradient = self.weight_of(&sums, size);
-        let mut bias_gradient = vec![0.0; self.conv.outputs];
+        self.sum_up(&sums, size, x_gradient)
+    }
+
+    /// How images are divided for sums over some of them each, and the number of sums: of the weight's gradient,
+    /// (groups, kernel, inputs, outputs), and of the bias's.
+    ///
+    /// Where they take at most twice the memory of the images, there are more of them than threads. Their number depends
+    /// only on the convolution and the number of threads, not on the operations after it, which must not change a bit.
+    pub(in crate::conv) fn partial_sums(&self, of_inputs: usize) -> (Schedule, usize) {
+        let Conv {
+            image,
+            batch,
+            groups,
+            outputs,
+            ..
+        } = self.conv;
+        let threads = self.conv.parts();
+        let (depth, _) = image.matrix();
+        let size = outputs * depth + outputs;
+        let elements = of_inputs + batch * outputs * self.windows();
+        let in_chunks = Schedule::in_chunks(threads, batch * groups, groups);
+        let are_large =
+            in_chunks.chunks() * LEAST <= batch && in_chunks.chunks() * size <= 2 * elements;
+        let schedule = if are_large {
+            in_chunks
+        } else {
+            Schedule::per_thread(threads, batch * groups, groups)
+        };
+        (schedule, size)
+    }
+
+    /// The gradients of input, weight and bias, from all partial sums.
+    pub(in crate::conv) fn sum_up(
+        &self,
+        sums: &[f32],
+        size: usize,
+        x_gradient: Vec<f32>,
+    ) -> [Vec<f32>; 3] {
+        let outputs = self.conv.outputs;
+        let mut bias_gradient = vec![0.0; outputs];
         for sums in sums.chunks_exact(size) {
-            add_rows(
-                &mut bias_gradient,
-                &sums[weight.len()..],
-                self.conv.outputs,
-                0,
-            );
+            add_rows(&mut bias_gradient, &sums[size - outputs..], outputs, 0);
         }
-        [x_gradient, weight_gradient, bias_gradient]
+        [x_gradient, self.weight_of(sums, size), bias_gradient]
     }
 
     /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output.
@@ -189,8 +214,6 @@ impl Direct {
         slots: &'a mut [MaybeUninit<f32>],
     ) -> &'a mut [f32] {
         let UnfoldSizes {
-            height,
-            width,
             rows,
             columns,
             window,
@@ -222,12 +245,23 @@ impl Direct {
                 multiply_tiles(&mut target, Depth::new(outputs), left, right);
             }
         }
+        self.planes_of(room, slots)
+    }
+
+    /// Copies a padded image with channels last to its planes.
+    pub(in crate::conv) fn planes_of<'a>(
+        &self,
+        image: &[f32],
+        slots: &'a mut [MaybeUninit<f32>],
+    ) -> &'a mut [f32] {
+        let UnfoldSizes { height, width, .. } = self.conv.image;
+        let channels = self.channels();
         assert!(
             slots.len() == channels * height * width,
-            "a gradient is not of its image's size"
+            "an image is not of its size"
         );
         self.each_stretch(|start, padded, count| {
-            let from = &room[padded * channels..];
+            let from = &image[padded * channels..];
             let to = &mut slots[start..];
             transpose_uninit(from, channels, (count, channels), to, height * width);
         });

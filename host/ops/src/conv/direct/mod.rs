@@ -10,6 +10,9 @@ mod forward;
 mod squares;
 mod weights;
 
+pub(super) use backward::Gradient;
+pub(super) use squares::largest;
+
 use super::after::After;
 use super::sizes::Conv;
 use crate::kernels::{PANEL, has_tiles, transpose};
@@ -51,6 +54,20 @@ impl Direct {
         })
     }
 
+    /// The same convolution with padded images of at least this height and width, by zeros at the end.
+    pub(super) fn at_least(self, height: usize, width: usize) -> Direct {
+        Direct {
+            height: self.height.max(height),
+            width: self.width.max(width),
+            ..self
+        }
+    }
+
+    /// Number of elements of a channel in a line of a padded image.
+    pub(super) fn line(&self) -> usize {
+        self.width
+    }
+
     /// Input channels of one group.
     fn channels(&self) -> usize {
         self.conv.image.channels
@@ -61,7 +78,7 @@ impl Direct {
     }
 
     /// Number of outputs of one channel of an image that are kept.
-    fn kept(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         self.conv.kept(self.after)
     }
 
@@ -84,7 +101,7 @@ impl Direct {
     /// An image of one group with channels last and its padding; `x` itself where that changes nothing.
     ///
     /// `room` is zero in the padding, and stays so.
-    fn channels_last<'a>(&self, x: &'a [f32], room: &'a mut Vec<f32>) -> &'a [f32] {
+    pub(super) fn channels_last<'a>(&self, x: &'a [f32], room: &'a mut Vec<f32>) -> &'a [f32] {
         let UnfoldSizes {
             channels,
             height,

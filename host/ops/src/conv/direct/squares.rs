@@ -12,7 +12,7 @@ vectorised! {
     /// The largest elements of 2 × 2 squares, channels last, and which of the four they are.
     ///
     /// Of equal ones it is the first, and of NaNs.
-    pub(super) fn largest(whole: &[f32], line: usize, outputs: usize, most: &mut [f32], squares: &mut [u8]) {
+    pub(in crate::conv) fn largest(whole: &[f32], line: usize, outputs: usize, most: &mut [f32], squares: &mut [u8]) {
         let across = squares_of(line, outputs);
         let targets = most
             .chunks_exact_mut((across * outputs).max(1))

@@ -12,7 +12,7 @@ impl Direct {
     ///
     /// For each group and panel of outputs, and each row of the kernel, it has a line of [`PANEL`] outputs for each
     /// element that the row sees.
-    pub(super) fn weight(&self, weight: &[f32]) -> Vec<f32> {
+    pub(in crate::conv) fn weight(&self, weight: &[f32]) -> Vec<f32> {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
         let panels = outputs.div_ceil(PANEL);
@@ -53,7 +53,7 @@ impl Direct {
     /// Packs the weight as the right matrix for the inputs' gradient.
     ///
     /// For each group, tap of the kernel and panel of inputs, it has a line of [`PANEL`] inputs for each output.
-    pub(super) fn transposed_weight(&self, weight: &[f32]) -> Vec<f32> {
+    pub(in crate::conv) fn transposed_weight(&self, weight: &[f32]) -> Vec<f32> {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
         let panels = channels.div_ceil(PANEL);

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 pub(crate) use interleaved::{InterleavedRows, UninitInterleaved};
 pub use rows::Rows;
-pub(crate) use rows::{UninitChunks, UninitRows};
+pub(crate) use rows::UninitRows;
 pub(crate) use shared_slice::SharedSlice;
 
 use super::region::{self, CHUNKS};

@@ -20,15 +20,12 @@ fn every_row_is_filled_by_the_chunk_that_has_it() {
                 UninitRows::new(rows, 3),
                 Rows::new(&mut doubled, 2),
                 Rows::per_chunk(&mut counts, 1),
-                (
-                    UninitRows::per_chunk(chunks, 1),
-                    UninitChunks::new(chunks, 1),
-                ),
+                UninitRows::per_chunk(chunks, 1),
             );
             let room = || rooms.fetch_add(1, Ordering::SeqCst);
-            let (tripled, (), (), (lengths, ends)) =
+            let (tripled, (), (), lengths) =
                 fill_parts_with(schedule, memory, room, |_, rows, parts| {
-                    let (tripled, doubled, counts, (lengths, ends)) = parts;
+                    let (tripled, doubled, counts, lengths) = parts;
                     for (row, doubled) in rows.clone().zip(doubled.chunks_exact_mut(2)) {
                         doubled.fill(row);
                     }
@@ -36,13 +33,12 @@ fn every_row_is_filled_by_the_chunk_that_has_it() {
                     let indices = (3 * rows.start..).take(tripled.len());
                     let tripled = write_all(tripled, indices);
                     let lengths = write_all(lengths, [rows.len() as u64]);
-                    (tripled, (), (), (lengths, write_all(ends, [rows.end])))
+                    (tripled, (), (), lengths)
                 });
             assert_eq!(tripled, (0..3 * rows).collect::<Vec<_>>());
             assert_eq!(doubled, (0..2 * rows).map(|x| x / 2).collect::<Vec<_>>());
             assert_eq!(counts.iter().sum::<usize>(), rows);
             assert_eq!(lengths.iter().sum::<u64>(), rows as u64);
-            assert_eq!(ends.iter().flatten().max().copied().unwrap_or(0), rows);
             assert!(rooms.into_inner() <= threads.max(1));
         }
     }

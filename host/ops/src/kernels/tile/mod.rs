@@ -10,13 +10,15 @@
 mod registers;
 mod transpose;
 
-use std::mem::MaybeUninit;
+use std::ops::Range;
 
-pub(crate) use transpose::{transpose, transpose_at, transpose_uninit, transpose_whole};
+pub(crate) use transpose::{
+    BEYOND, transpose, transpose_at, transpose_strip, transpose_uninit, transpose_whole,
+};
 
+use super::TargetMatrix;
 #[cfg(target_arch = "x86_64")]
 use super::{InstructionLevel, level};
-use super::{TargetMatrix, written};
 
 /// Number of columns of a panel.
 pub(crate) const PANEL: usize = 32;
@@ -106,37 +108,95 @@ pub(crate) fn multiply_tiles(
                 numbers: &left.numbers[first * left.steps.1..],
                 ..left
             },
+            strips: None,
             right: Right {
                 numbers: &right.numbers[first * right.steps.1..],
                 ..right
             },
+            wide: PANEL,
             target,
             adds: target.adds || first > 0,
         };
-        product.run();
+        product.run(|| ());
     }
 }
 
-/// [`multiply_tiles`] into uninitialised memory of the product's size, with a row added to each row, if any.
-pub(crate) fn multiply_tiles_uninit<'a>(
-    slots: &'a mut [MaybeUninit<f32>],
-    (rows, columns): (usize, usize),
-    row: Option<&[f32]>,
-    depth: Depth,
-    left: LeftMatrix<'_>,
-    right: Right<'_>,
-) -> &'a mut [f32] {
-    assert!(
-        slots.len() == rows * columns,
-        "a product's target is not of its size"
-    );
-    let mut target = TargetMatrix::uninit(&mut *slots, rows, columns).with_row(row);
-    multiply_tiles(&mut target, depth, left, right);
-    // SAFETY: the target is all of the memory, and tiles cover its rows and columns.
-    #[expect(unsafe_code, reason = "they are written")]
-    unsafe {
-        written(slots)
+/// As [`multiply_tiles`], with both matrices packed: the left one into [`strips`], the right one into panels of
+/// [`tile_columns`].
+///
+/// A strip has (depth, rows) and a panel (depth, columns), both without elements between them; `panel` is the stride from
+/// panel to panel. `between` is called before each tile.
+pub(crate) fn multiply_strips(
+    target: &TargetMatrix<'_, f32>,
+    depth: usize,
+    left: &[f32],
+    (right, panel): (&[f32], usize),
+    between: impl FnMut(),
+) {
+    let (rows, columns) = (target.rows, target.columns);
+    if rows == 0 || columns == 0 {
+        return;
     }
+    let wide = tile_columns();
+    let fits = depth > 0
+        && target.column_step == 1
+        && rows * depth <= left.len()
+        && (columns.div_ceil(wide) - 1) * panel + depth * wide <= right.len();
+    assert!(fits, "the matrices of a product in strips don't fit");
+    let product = Product {
+        depth: Depth::new(depth),
+        left: LeftMatrix {
+            numbers: left,
+            row: 1,
+            steps: (0, 0),
+        },
+        strips: Some(depth),
+        right: Right {
+            numbers: right,
+            panel,
+            steps: (0, wide),
+        },
+        wide,
+        target,
+        adds: target.adds,
+    };
+    product.run(between);
+}
+
+/// Number of rows of the highest tile.
+pub(crate) fn tile_rows() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use registers::{Avx2, Avx512, Registers};
+        if level() == InstructionLevel::Avx512 {
+            Avx512::ROWS
+        } else {
+            Avx2::ROWS
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    1
+}
+
+/// Number of columns of a tile, two registers: [`PANEL`] or half of it.
+pub(crate) fn tile_columns() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use registers::{Avx2, Avx512, Registers};
+        if level() == InstructionLevel::Avx512 {
+            2 * Avx512::LANES
+        } else {
+            2 * Avx2::LANES
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    PANEL
+}
+
+/// Rows of each tile of a target of `rows` rows: at most [`tile_rows`], evenly divided.
+pub(crate) fn strips(rows: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
+    let count = rows.div_ceil(tile_rows());
+    (0..count).map(move |index| index * rows / count..(index + 1) * rows / count)
 }
 
 /// Steps along the depth for which the lines of a panel stay in the L1 cache.
@@ -149,30 +209,35 @@ const NEAR: usize = 256;
 struct Product<'a, 'b> {
     depth: Depth,
     left: LeftMatrix<'a>,
+    /// Of a left matrix packed into strips: the number of elements of each of its rows.
+    strips: Option<usize>,
     right: Right<'a>,
+    /// Number of columns of a panel.
+    wide: usize,
     target: &'a TargetMatrix<'b, f32>,
     /// Whether the product is added to the elements already in the target.
     adds: bool,
 }
 
 impl Product<'_, '_> {
-    /// Computes the product; `multiply_tiles` has checked that it fits its memory.
+    /// Computes the product; the calling function has checked that it fits its memory. `between` is called before each
+    /// tile.
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "tiles take pointers")]
-    fn run(&self) {
+    fn run(&self, between: impl FnMut()) {
         match level() {
-            // SAFETY: `level` gives this only where the processor has AVX-512, and `multiply_tiles` has checked that
-            // all reads and writes lie in their memory.
-            InstructionLevel::Avx512 => unsafe { self.avx512() },
-            // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA, and `multiply_tiles` has checked
-            // that all reads and writes lie in their memory.
-            _ if has_tiles() => unsafe { self.avx2() },
+            // SAFETY: `level` gives this only where the processor has AVX-512, and the calling function has
+            // checked that all reads and writes lie in their memory.
+            InstructionLevel::Avx512 => unsafe { self.avx512(between) },
+            // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA, and the calling function has
+            // checked that all reads and writes lie in their memory.
+            _ if has_tiles() => unsafe { self.avx2(between) },
             _ => panic!("a product in tiles on a processor that has none"),
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn run(&self) {
+    fn run(&self, _between: impl FnMut()) {
         panic!("a product in tiles on a processor that has none");
     }
 }
@@ -225,9 +290,10 @@ impl Product<'_, '_> {
     ///
     /// The processor has AVX-512, and the product fits its memory.
     #[target_feature(enable = "avx512f")]
-    unsafe fn avx512(&self) {
+    unsafe fn avx512(&self, mut between: impl FnMut()) {
         use registers::{Avx512, Registers};
         self.each_tile(Avx512::ROWS, 2 * Avx512::LANES, |rows, at| {
+            between();
             let is_whole = at.columns == 2 * Avx512::LANES;
             by_rows!(self, Avx512, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
         });
@@ -237,9 +303,10 @@ impl Product<'_, '_> {
     ///
     /// The processor has AVX2 and FMA, and the product fits its memory.
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn avx2(&self) {
+    unsafe fn avx2(&self, mut between: impl FnMut()) {
         use registers::{Avx2, Registers};
         self.each_tile(Avx2::ROWS, 2 * Avx2::LANES, |rows, at| {
+            between();
             let is_whole = at.columns == 2 * Avx2::LANES;
             by_rows!(self, Avx2, rows, at, is_whole, [1 2 3 4 5 6]);
         });
@@ -251,7 +318,7 @@ impl Product<'_, '_> {
         let tiles = self.target.rows.div_ceil(rows);
         let mut column = 0;
         while column < self.target.columns {
-            let (panel, within) = (column / PANEL, column % PANEL);
+            let (panel, within) = (column / self.wide, column % self.wide);
             let at = At {
                 row: 0,
                 column,
@@ -300,7 +367,12 @@ impl Product<'_, '_> {
             }
             let third = apart!(3 * left_row);
             let groups = [0, apart!(4 * left_row), apart!(8 * left_row)];
-            let mut left_outer = self.left.numbers.as_ptr().add(at.row * left_row);
+            // In strips, a tile's rows are side by side at each step along the depth.
+            let (start, left_step) = match self.strips {
+                Some(depth) => (at.row * depth, ROWS),
+                None => (at.row * left_row, self.left.steps.1),
+            };
+            let mut left_outer = self.left.numbers.as_ptr().add(start);
             let mut right_outer = self.right.numbers.as_ptr().add(at.offset);
             for _ in 0..self.depth.outer {
                 let (mut left, mut right) = (left_outer, right_outer);
@@ -313,7 +385,7 @@ impl Product<'_, '_> {
                         sums[0] = R::add_product(sums[0], factor, first);
                         sums[1] = R::add_product(sums[1], factor, second);
                     }
-                    left = left.wrapping_add(self.left.steps.1);
+                    left = left.wrapping_add(left_step);
                     right = right.wrapping_add(self.right.steps.1);
                 }
                 left_outer = left_outer.wrapping_add(self.left.steps.0);

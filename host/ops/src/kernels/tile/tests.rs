@@ -102,11 +102,13 @@ fn both_sets_of_instructions_give_the_same_bits() {
                 row: inner,
                 steps: (0, 1),
             },
+            strips: None,
             right: Right {
                 numbers: &right,
                 panel: PANEL,
                 steps: (0, columns),
             },
+            wide: PANEL,
             target: &TargetMatrix::replacing(y, rows, columns),
             adds: false,
         };
@@ -114,9 +116,9 @@ fn both_sets_of_instructions_give_the_same_bits() {
         // given.
         unsafe {
             if index == 0 {
-                product.avx512();
+                product.avx512(|| ());
             } else {
-                product.avx2();
+                product.avx2(|| ());
             }
         }
     }

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 
 #[cfg(target_arch = "x86_64")]
 use super::registers::{Avx2, Registers};
-use super::written;
+use crate::kernels::written;
 
 /// Number of rows and columns transposed at once.
 const SIDE: usize = 8;
@@ -143,6 +143,82 @@ unsafe fn all(
     }
 }
 
+/// Number of elements after a transposed strip that [`transpose_strip`] may write.
+pub(crate) const BEYOND: usize = 2 * SIDE;
+
+/// Writes at most sixteen rows transposed and directly after each other, without masks.
+///
+/// `from` has `dims` (rows, columns) and a stride of `from_step` from row to row. Each transposed row is written as one
+/// or two whole registers, whose ends the next row overwrites: up to [`BEYOND`] elements after the last one are
+/// overwritten as well. Panics unless [`super::has_tiles`].
+#[expect(unsafe_code, reason = "registers are read and written by pointers")]
+pub(crate) fn transpose_strip(
+    from: &[f32],
+    from_step: usize,
+    (rows, columns): (usize, usize),
+    to: &mut [f32],
+) {
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    let fits = rows <= 2 * SIDE
+        && (rows - 1) * from_step + columns <= from.len()
+        && rows * columns + BEYOND <= to.len();
+    assert!(fits && super::has_tiles(), "a transposed strip doesn't fit");
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `has_tiles` holds only where the processor has AVX2, and both matrices were checked to lie in their memory,
+    // with room for what is written beyond the end.
+    unsafe {
+        strip(from.as_ptr(), from_step, (rows, columns), to.as_mut_ptr());
+    }
+}
+
+/// # Safety
+///
+/// The processor has AVX2, both matrices lie in their memory, and [`BEYOND`] elements follow the transposed one.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[expect(unsafe_code, reason = "registers are read and written by pointers")]
+unsafe fn strip(from: *const f32, from_step: usize, (rows, columns): (usize, usize), to: *mut f32) {
+    for column in (0..columns).step_by(SIDE) {
+        let wide = SIDE.min(columns - column);
+        // SAFETY: by this function's contract the processor has AVX2.
+        let across = unsafe { Avx2::mask(wide) };
+        let load = |row: usize| {
+            // SAFETY: by this function's contract the matrix lies in its memory; the mask leaves out what is beyond
+            // the last column.
+            unsafe {
+                if row >= rows {
+                    Avx2::zero()
+                } else if wide == SIDE {
+                    Avx2::load(from.add(row * from_step + column))
+                } else {
+                    Avx2::load_some(from.add(row * from_step + column), across)
+                }
+            }
+        };
+        let upper = transposed([0, 1, 2, 3, 4, 5, 6, 7].map(load));
+        if rows <= SIDE {
+            for (line, upper) in upper.into_iter().take(wide).enumerate() {
+                // SAFETY: the line begins inside the transposed matrix, and a register reaches less than `BEYOND`
+                // elements further.
+                unsafe { Avx2::store(to.add((column + line) * rows), upper) };
+            }
+            continue;
+        }
+        let lower = transposed([8, 9, 10, 11, 12, 13, 14, 15].map(load));
+        for (line, (upper, lower)) in upper.into_iter().zip(lower).take(wide).enumerate() {
+            // SAFETY: the line begins inside the transposed matrix, and two registers reach at most `BEYOND` elements
+            // further.
+            unsafe {
+                let to = to.add((column + line) * rows);
+                Avx2::store(to, upper);
+                Avx2::store(to.add(SIDE), lower);
+            }
+        }
+    }
+}
+
 /// Transposes at most eight rows of at most eight elements.
 ///
 /// # Safety
@@ -221,6 +297,23 @@ fn transposed(rows: [__m256; SIDE]) -> [__m256; SIDE] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_a_strip_become_columns() {
+        if !super::super::has_tiles() {
+            return;
+        }
+        for (rows, columns) in [(1, 1), (6, 20), (8, 8), (11, 9), (12, 16), (16, 3), (0, 5)] {
+            let from_step = columns + 2;
+            let from: Vec<f32> = (0..rows * from_step).map(|x| x as f32).collect();
+            let mut to = vec![-1.0; rows * columns + BEYOND];
+            transpose_strip(&from, from_step, (rows, columns), &mut to);
+            for (index, x) in to[..rows * columns].iter().enumerate() {
+                let expected = from[index % rows * from_step + index / rows];
+                assert_eq!(x.to_bits(), expected.to_bits());
+            }
+        }
+    }
 
     #[test]
     fn rows_become_columns() {

@@ -1,0 +1,95 @@
+//! Blocks of a transformer with pre-normalisation (Radford et al., 2019), of `gpt` and `vit`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Positions, activation, dropout};
+use crate::{Activation, InitConfig, LayerConfig};
+
+/// Normalisation of each position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Norm {
+    /// Layer normalisation, with mean and variance.
+    #[default]
+    Layer,
+    /// Root mean square normalisation.
+    Rms,
+}
+
+impl Norm {
+    /// Returns a layer of this name.
+    pub(super) fn layer(self, name: &str) -> LayerConfig {
+        let name = Some(name.to_owned());
+        let epsilon = 1e-5;
+        match self {
+            Norm::Layer => LayerConfig::LayerNorm { name, epsilon },
+            Norm::Rms => LayerConfig::RmsNorm { name, epsilon },
+        }
+    }
+}
+
+/// What the blocks of a transformer have in common.
+pub(super) struct Block {
+    pub(super) heads: usize,
+    pub(super) width: usize,
+    /// Width of the hidden linear layer, as a multiple of `width`.
+    pub(super) expansion: usize,
+    pub(super) activation: Activation,
+    pub(super) norm: Norm,
+    pub(super) causal: bool,
+    pub(super) positions: Positions,
+    pub(super) dropout: f64,
+    pub(super) bias: bool,
+    pub(super) init: Option<InitConfig>,
+    pub(super) recompute: bool,
+}
+
+impl Block {
+    /// x + attention(norm(x)), then x + linear(activation(linear(norm(x)))).
+    pub(super) fn layer(&self, index: usize) -> LayerConfig {
+        let mut attention = vec![
+            self.norm.layer("ln1"),
+            LayerConfig::Attention {
+                name: Some("attn".to_owned()),
+                heads: self.heads,
+                causal: self.causal,
+                rotary: self.positions == Positions::Rotary,
+                dropout: self.dropout,
+                bias: self.bias,
+                init: self.init,
+            },
+        ];
+        let linear = |name: &str, outputs: usize| LayerConfig::Linear {
+            name: Some(name.to_owned()),
+            outputs: Some(outputs),
+            bias: self.bias,
+            init: self.init,
+        };
+        let mut between = vec![
+            self.norm.layer("ln2"),
+            linear("up", self.expansion * self.width),
+            activation("act", self.activation),
+            linear("down", self.width),
+        ];
+        if self.dropout > 0.0 {
+            attention.push(dropout("attn_drop", self.dropout));
+            between.push(dropout("down_drop", self.dropout));
+        }
+        LayerConfig::Sequential {
+            name: Some(format!("blocks.{index}")),
+            layers: vec![residual(attention), residual(between)],
+            recompute: self.recompute,
+        }
+    }
+}
+
+fn residual(layers: Vec<LayerConfig>) -> LayerConfig {
+    LayerConfig::Residual {
+        name: None,
+        layers,
+        shortcut: Vec::new(),
+        activation: Activation::Identity,
+        recompute: false,
+    }
+}

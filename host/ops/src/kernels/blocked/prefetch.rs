@@ -1,0 +1,82 @@
+//! Prefetching of the block that a unit packs next.
+//!
+//! A block has few consecutive cache lines in each of many rows, on pages of their own, so that the processor itself
+//! doesn't recognise the order in which they are read.
+
+use std::ops::Range;
+
+use crate::kernels::Matrix;
+
+/// Lines that are prefetched at once: few enough that the loads of a tile aren't kept waiting.
+const AT_ONCE: usize = 16;
+
+/// Number of `f32` in a cache line.
+const LINE: usize = 16;
+
+/// The cache lines of some rows and columns of a matrix, to be prefetched in small numbers.
+pub(super) struct Prefetch<'a> {
+    numbers: &'a [f32],
+    /// First element, number of elements and stride of the contiguous runs.
+    start: usize,
+    length: usize,
+    step: usize,
+    /// Number of runs.
+    count: usize,
+    /// The run and the element in it that come next.
+    next: (usize, usize),
+}
+
+impl<'a> Prefetch<'a> {
+    /// The lines of a row-major or column-major matrix.
+    pub(super) fn of(
+        matrix: Matrix<'a, f32>,
+        rows: &Range<usize>,
+        columns: &Range<usize>,
+    ) -> Prefetch<'a> {
+        let is_row_major = matrix.column_step == 1;
+        let (length, step, count) = if is_row_major {
+            (columns.len(), matrix.row_step, rows.len())
+        } else {
+            (rows.len(), matrix.column_step, columns.len())
+        };
+        Prefetch {
+            numbers: matrix.numbers,
+            start: rows.start * matrix.row_step + columns.start * matrix.column_step,
+            length,
+            step,
+            count: if length == 0 { 0 } else { count },
+            next: (0, 0),
+        }
+    }
+
+    /// Prefetches the next few lines, if any are left.
+    pub(super) fn some(&mut self) {
+        for _ in 0..AT_ONCE {
+            let (run, element) = self.next;
+            if run >= self.count {
+                return;
+            }
+            if let Some(first) = self.numbers.get(self.start + run * self.step + element) {
+                prefetch(first);
+            }
+            self.next = if element + LINE < self.length {
+                (run, element + LINE)
+            } else {
+                (run + 1, 0)
+            };
+        }
+    }
+}
+
+/// Prefetches the cache line of an element into the L2 cache.
+fn prefetch(element: &f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching is part of the baseline, and changes nothing but what is in the cache.
+    #[expect(unsafe_code, reason = "an instruction that takes a pointer")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(element).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = element;
+}

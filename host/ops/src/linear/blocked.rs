@@ -1,0 +1,149 @@
+//! A linear layer of several rows by packed blocks.
+//!
+//! In the forward pass of a layer with at least as many rows as outputs, the weight is packed once for all threads, and the
+//! activation is applied to some rows at a time while they are in cache. In the backward pass the activation's gradient
+//! and the bias's are computed in one pass, and the products of both matrices in one parallel region.
+
+use super::sizes::LinearSizes;
+use crate::elementwise::{Function, KeptValues, map_leaving};
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
+use crate::kernels::{
+    BlockScratch, Blocked, Factors, Matrix, PackedRight, UninitBuffer, add_rows, multiply_blocked,
+    multiply_packed_uninit, region, zeros,
+};
+
+/// Rows processed at once in the forward pass: whole tiles, and few enough that threads finish at about the same time.
+const AT_ONCE: usize = 48;
+
+/// Rows of which the bias's gradients are summed first; the sums of these are then added.
+const SUMMED: usize = 64;
+
+/// A linear layer by packed blocks.
+#[derive(Clone, Copy)]
+pub(super) struct BlockedLinear {
+    sizes: LinearSizes,
+    threads: usize,
+}
+
+impl BlockedLinear {
+    /// A layer by packed blocks, where they are supported and pay.
+    pub(super) fn of(sizes: LinearSizes) -> Option<BlockedLinear> {
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = sizes;
+        Blocked::pays(rows, inputs, outputs).then(|| BlockedLinear {
+            sizes,
+            threads: region::parts(2 * rows * outputs * inputs),
+        })
+    }
+
+    /// Computes the outputs, and the function's derivatives where the backward pass needs them.
+    pub(super) fn forward(
+        &self,
+        x: &[f32],
+        weight: &[f32],
+        bias: Option<&[f32]>,
+        function: Option<Function>,
+    ) -> (Vec<f32>, Option<Vec<f32>>) {
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let leaves = function.is_some_and(|function| function != Function::Relu);
+        let left = Matrix::new(x, rows, inputs);
+        let right = Matrix::new(weight, outputs, inputs).t();
+        if outputs > rows {
+            let row = bias;
+            let product = Blocked::new(Factors { left, right, row });
+            let [y] = multiply_blocked(self.threads, [Some(product)]);
+            // It was asked for, so it is there.
+            let mut product = y.unwrap_or_default();
+            let Some(function) = function else {
+                return (product, None);
+            };
+            let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
+            return (y, leaves.then_some(product));
+        }
+        let right = PackedRight::new(self.threads, right);
+        let memory = (
+            UninitRows::new(rows, outputs),
+            UninitRows::new(rows, if leaves { outputs } else { 0 }),
+        );
+        let product_size = if function.is_some() && !leaves {
+            AT_ONCE * outputs
+        } else {
+            0
+        };
+        let room = || (BlockScratch::default(), UninitBuffer::new(product_size));
+        let schedule = Schedule::of_size(self.threads, rows, AT_ONCE);
+        let (y, kept) = fill_parts_with(schedule, memory, room, |room, rows, (y, kept)| {
+            let (scratch, product) = room;
+            let Some(function) = function else {
+                let y = multiply_packed_uninit(y, left, rows, &right, bias, scratch);
+                return (y, zeros(kept));
+            };
+            if leaves {
+                let kept = multiply_packed_uninit(kept, left, rows, &right, bias, scratch);
+                return (function.keeping_derivatives(kept, y), kept);
+            }
+            let product = &mut product.slots()[..y.len()];
+            let product = multiply_packed_uninit(product, left, rows, &right, bias, scratch);
+            (function.keeping_derivatives(product, y), zeros(kept))
+        });
+        (y, leaves.then_some(kept))
+    }
+
+    /// Computes the gradients of the bias, and those of weight and input where wanted.
+    pub(super) fn backward(
+        &self,
+        (x, weight): (&[f32], &[f32]),
+        (g, kept): (&[f32], Option<KeptValues<'_, f32>>),
+        [of_weight, of_input]: [bool; 2],
+    ) -> (Vec<f32>, [Option<Vec<f32>>; 2]) {
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let (before, bias_gradient) = self.before(g, kept);
+        let g = before.as_deref().unwrap_or(g);
+        let of_output = Matrix::new(g, rows, outputs);
+        let product = |is_wanted: bool, left, right| {
+            let row = None;
+            is_wanted.then(|| Blocked::new(Factors { left, right, row }))
+        };
+        let products = [
+            product(of_weight, of_output.t(), Matrix::new(x, rows, inputs)),
+            product(of_input, of_output, Matrix::new(weight, outputs, inputs)),
+        ];
+        (bias_gradient, multiply_blocked(self.threads, products))
+    }
+
+    /// Computes the gradients of the product, where they aren't those of the outputs, and of the bias.
+    fn before(&self, g: &[f32], kept: Option<KeptValues<'_, f32>>) -> (Option<Vec<f32>>, Vec<f32>) {
+        let LinearSizes { rows, outputs, .. } = self.sizes;
+        let schedule = Schedule::of_size(region::parts(8 * g.len()), rows, SUMMED);
+        let mut sums = vec![0.0; schedule.chunks() * outputs];
+        let memory = (
+            UninitRows::new(rows, if kept.is_some() { outputs } else { 0 }),
+            Rows::per_chunk(&mut sums, outputs),
+        );
+        let (before, ()) = fill_parts(schedule, memory, |own, (before, sums)| {
+            let own = own.start * outputs..own.end * outputs;
+            let g = &g[own.clone()];
+            let Some(kept) = kept else {
+                add_rows(sums, g, outputs, 0);
+                return (zeros(before), ());
+            };
+            let before = kept.gradients(&kept.numbers()[own], g, before);
+            add_rows(sums, before, outputs, 0);
+            (before, ())
+        });
+        let mut bias_gradient = vec![0.0; outputs];
+        add_rows(&mut bias_gradient, &sums, outputs, 0);
+        (kept.is_some().then_some(before), bias_gradient)
+    }
+}
