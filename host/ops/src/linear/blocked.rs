@@ -96,19 +96,20 @@ impl BlockedLinear {
         (y, leaves.then_some(kept))
     }
 
-    /// Computes the gradients of the bias, and those of weight and input where wanted.
+    /// Computes the gradients of the bias (empty if there is none), and those of weight and input where wanted.
     pub(super) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
         (g, kept): (&[f32], Option<KeptValues<'_, f32>>),
         [of_weight, of_input]: [bool; 2],
+        has_bias: bool,
     ) -> (Vec<f32>, [Option<Vec<f32>>; 2]) {
         let LinearSizes {
             rows,
             outputs,
             inputs,
         } = self.sizes;
-        let (before, bias_gradient) = self.before(g, kept);
+        let (before, bias_gradient) = self.before(g, kept, has_bias);
         let g = before.as_deref().unwrap_or(g);
         let of_output = Matrix::new(g, rows, outputs);
         let product = |is_wanted: bool, left, right| {
@@ -122,14 +123,23 @@ impl BlockedLinear {
         (bias_gradient, multiply_blocked(self.threads, products))
     }
 
-    /// Computes the gradients of the product, where they aren't those of the outputs, and of the bias.
-    fn before(&self, g: &[f32], kept: Option<KeptValues<'_, f32>>) -> (Option<Vec<f32>>, Vec<f32>) {
+    /// Computes the gradients of the product, where they aren't those of the outputs, and of the bias, if there is one.
+    fn before(
+        &self,
+        g: &[f32],
+        kept: Option<KeptValues<'_, f32>>,
+        has_bias: bool,
+    ) -> (Option<Vec<f32>>, Vec<f32>) {
+        if kept.is_none() && !has_bias {
+            return (None, Vec::new());
+        }
         let LinearSizes { rows, outputs, .. } = self.sizes;
+        let biases = if has_bias { outputs } else { 0 };
         let schedule = Schedule::of_size(region::parts(8 * g.len()), rows, SUMMED);
-        let mut sums = vec![0.0; schedule.chunks() * outputs];
+        let mut sums = vec![0.0; schedule.chunks() * biases];
         let memory = (
             UninitRows::new(rows, if kept.is_some() { outputs } else { 0 }),
-            Rows::per_chunk(&mut sums, outputs),
+            Rows::per_chunk(&mut sums, biases),
         );
         let (before, ()) = fill_parts(schedule, memory, |own, (before, sums)| {
             let own = own.start * outputs..own.end * outputs;
@@ -142,8 +152,8 @@ impl BlockedLinear {
             add_rows(sums, before, outputs, 0);
             (before, ())
         });
-        let mut bias_gradient = vec![0.0; outputs];
-        add_rows(&mut bias_gradient, &sums, outputs, 0);
+        let mut bias_gradient = vec![0.0; biases];
+        add_rows(&mut bias_gradient, &sums, biases, 0);
         (kept.is_some().then_some(before), bias_gradient)
     }
 }

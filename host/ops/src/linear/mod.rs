@@ -172,7 +172,8 @@ impl LinearOp {
             let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
             let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
             let wanted = [weight.track_op(), x.track_op()];
-            let (of_bias, [of_weight, of_x]) = blocked.backward(inputs, (g, kept), wanted);
+            let (of_bias, [of_weight, of_x]) =
+                blocked.backward(inputs, (g, kept), wanted, has_bias);
             let of_x = of_x.map(|of_x| new_tensor(of_x, x.shape()));
             let of_bias = has_bias.then(|| new_tensor(of_bias, &outputs.into()));
             let of_weight = of_weight.map(|of_weight| new_tensor(of_weight, weight.shape()));
