@@ -238,12 +238,14 @@ impl Dispatcher {
         position: &Position,
         shared: &BridgeState<'_>,
     ) -> (bool, Option<Box<HookFault>>) {
-        let Stop { slot, status, .. } = *stop;
+        let Stop {
+            hook: id, status, ..
+        } = *stop;
         if stop.is_timed {
-            self.timed(slot, position, shared);
+            self.timed(id, position, shared);
         }
         if self.process.has_other_results() {
-            self.put_back(slot, position, shared);
+            self.put_back(id, position, shared);
         }
         if status == Status::OK.0 {
             // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
@@ -252,30 +254,30 @@ impl Dispatcher {
             }
             return (true, None);
         }
-        let fault = self.fault(slot, status, position);
-        let fault = self.judge(slot.hook, fault, shared).map(Box::new);
-        let hook = self.hooks.get_mut(slot.hook.position());
+        let fault = self.fault(id, status, position);
+        let fault = self.judge(id, fault, shared).map(Box::new);
+        let hook = self.hooks.get_mut(id.position());
         let stays = !hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended());
         (stays, fault)
     }
 
     /// Ends a timed call, and makes the checks that are too slow for every call.
-    fn timed(&mut self, slot: Slot, position: &Position, shared: &BridgeState<'_>) {
-        let Some(times) = self.times.get_mut(slot.hook.position()) else {
+    fn timed(&mut self, id: HookId, position: &Position, shared: &BridgeState<'_>) {
+        let Some(times) = self.times.get_mut(id.position()) else {
             return;
         };
         let is_thorough = times.end(self.begin);
         if self.process.has_other_floats() || is_thorough && self.process.is_elsewhere() {
-            self.put_back(slot, position, shared);
+            self.put_back(id, position, shared);
         }
     }
 
     /// Restores process-wide state that a call has changed, with a warning.
     #[cold]
-    fn put_back(&mut self, slot: Slot, position: &Position, shared: &BridgeState<'_>) {
+    fn put_back(&mut self, id: HookId, position: &Position, shared: &BridgeState<'_>) {
         let changes = self.process.restore();
         let event = self.event(position);
-        let Some(hook) = self.hooks.get_mut(slot.hook.position()) else {
+        let Some(hook) = self.hooks.get_mut(id.position()) else {
             return;
         };
         hook.changes += 1;
@@ -297,9 +299,9 @@ impl Dispatcher {
     }
 
     #[cold]
-    fn fault(&mut self, slot: Slot, status: u32, position: &Position) -> HookFault {
+    fn fault(&mut self, id: HookId, status: u32, position: &Position) -> HookFault {
         let error = EntryError::read(status, &mut self.error);
-        let spec = self.hook(slot.hook).map(|hook| &hook.spec);
+        let spec = self.hook(id).map(|hook| &hook.spec);
         HookFault::new(spec, self.event(position), error)
     }
 

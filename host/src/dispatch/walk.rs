@@ -3,17 +3,17 @@
 use sconce_plugin_api::Point;
 use sconce_plugin_api::lifecycle::Position;
 
-use super::lists::Slot;
 use super::times::{Begin, HookTimes};
 use super::{Dispatcher, LoadedHook, is_due};
 use crate::bridge::BridgeState;
 use crate::faults::Mark;
+use crate::hook_id::HookId;
 
 /// A call after which something is to be done: it was timed, failed, left a message, or changed the floating-point mode.
 pub(super) struct Stop {
     /// Index in its list.
     pub(super) index: usize,
-    pub(super) slot: Slot,
+    pub(super) hook: HookId,
     pub(super) status: u32,
     pub(super) is_timed: bool,
 }
@@ -30,7 +30,7 @@ impl Dispatcher {
         copies: Mark,
     ) -> Option<Stop> {
         let slots = self.lists.list(number).get(first..)?;
-        for (distance, &slot) in slots.iter().enumerate() {
+        for (distance, slot) in slots.iter().enumerate() {
             if slot.is_filtered {
                 let hook: Option<&LoadedHook> = self.hooks.get(slot.hook.position());
                 if !hook.is_some_and(|hook| is_due(hook, self.module, point, position)) {
@@ -61,7 +61,7 @@ impl Dispatcher {
             if !is_quiet || is_timed || self.process.has_other_results() {
                 return Some(Stop {
                     index: first + distance,
-                    slot,
+                    hook: slot.hook,
                     status,
                     is_timed,
                 });
