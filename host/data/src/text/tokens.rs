@@ -38,7 +38,7 @@ impl Tokens {
         }
     }
 
-    /// Refers to a range of a file's tokens, as far as there are so many.
+    /// Refers to a range of a file's tokens, as far as the file has them.
     pub(super) fn on_demand(
         text: &Arc<StreamedText>,
         vocabulary: &Arc<Vocabulary>,

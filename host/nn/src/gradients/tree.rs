@@ -161,6 +161,10 @@ impl GradientTree {
     ///
     /// If gradients can't be added.
     pub fn take_sum(&mut self) -> Result<Option<Gradients>> {
+        // Of most updates there is one node, and nothing to be added: no memory is allocated for it.
+        if self.nodes.len() < 2 {
+            return Ok(self.nodes.pop().map(|(_, sum)| sum));
+        }
         let (nodes, gradients): (Vec<_>, Vec<_>) = self.take().into_iter().unzip();
         let mut gradients: Vec<_> = gradients.into_iter().map(Some).collect();
         for (to, from) in additions(&nodes) {
