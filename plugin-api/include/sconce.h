@@ -397,6 +397,41 @@ typedef struct sconce_threads_table {
   uint32_t (*run)(const void *context, uint32_t parts, void (*part)(const void *data, uint32_t index), const void *data);
 } sconce_threads_table;
 
+/* Passes over whole collections, done by the host: where the elements are, with all its threads. */
+#define SCONCE_WHOLE 0xFFFFFFFFu /* as `axis`: each tensor is one slice */
+typedef struct sconce_vectors {
+  const size_t *indices; /* `count` indices; NULL for all slots that are not empty */
+  size_t count;
+  uint32_t collection;
+  uint32_t axis; /* the dimension whose slices are treated one by one; a tensor without it is one slice */
+} sconce_vectors;
+
+#define SCONCE_REDUCE_POWERS 0u       /* sum of |x| to the power `number`, above 0 */
+#define SCONCE_REDUCE_LARGEST 1u      /* the largest |x|; NaN if any x is */
+#define SCONCE_REDUCE_NOT_FINITE 2u   /* how many are infinite or NaN */
+#define SCONCE_REDUCE_NOT_A_NUMBER 3u /* how many are NaN */
+#define SCONCE_CHANGE_SCALE 0u        /* x * numbers[0] */
+#define SCONCE_CHANGE_SCALE_SLICES 1u /* x * the number of its slice */
+#define SCONCE_CHANGE_CLAMP 2u        /* at least numbers[0], at most numbers[1] */
+#define SCONCE_CHANGE_FILL 3u         /* numbers[0] */
+#define SCONCE_COMBINE_ADD 0u         /* x + weight * y */
+#define SCONCE_COMBINE_BLEND 1u       /* x + weight * (y - x) */
+#define SCONCE_COMBINE_MULTIPLY 2u    /* x * y */
+#define SCONCE_COMBINE_COPY 3u        /* y */
+
+/* With any status but SCONCE_OK nothing has been changed. Changes are of f32 and f64, SCONCE_COMBINE_COPY of any type. */
+#define SCONCE_VECTORS_ID "sconce.vectors/1"
+typedef struct sconce_vectors_table {
+  /* One result for each slice, in order; their count goes to `needed`. If that is above `capacity`, none is written. */
+  uint32_t (*reduce)(const void *context, uint32_t reduction, double number, const sconce_vectors *vectors, double *results,
+                     size_t capacity, size_t *needed, sconce_error *error);
+  uint32_t (*change)(const void *context, uint32_t change, const sconce_vectors *vectors, const double *numbers, size_t count,
+                     sconce_error *error);
+  /* As many tensors in both, of the same shapes and types; none that is written to shares elements with another. */
+  uint32_t (*combine)(const void *context, uint32_t combination, double weight, const sconce_vectors *onto,
+                      const sconce_vectors *from, sconce_error *error);
+} sconce_vectors_table;
+
 /* The processes that train together. What their hooks exchange is collective: the hook's instances on all ranks call
  * `gather` in the same call and with the same length. The hook is declared by SCONCE_HOOK_ON_ALL_RANKS, or its manifest
  * entry says "ranks": "all". Points: before_run, after_load_checkpoint, epoch_profile, before_ and after_ of loop, epoch,

@@ -73,7 +73,8 @@ struct tables {
         plan(query<sconce_plan_table>(host, SCONCE_PLAN_ID)),
         claims(query<sconce_claims_table>(host, SCONCE_CLAIMS_ID)),
         screen(query<sconce_screen_table>(host, SCONCE_SCREEN_ID)),
-        threads(query<sconce_threads_table>(host, SCONCE_THREADS_ID)) {}
+        threads(query<sconce_threads_table>(host, SCONCE_THREADS_ID)),
+        vectors(query<sconce_vectors_table>(host, SCONCE_VECTORS_ID)) {}
 
   const sconce_c_table *c;
   const sconce_log_table *log;
@@ -88,6 +89,7 @@ struct tables {
   const sconce_claims_table *claims;
   const sconce_screen_table *screen;
   const sconce_threads_table *threads;
+  const sconce_vectors_table *vectors;
 
  private:
   template <typename Table>

@@ -59,7 +59,7 @@
 //!   time.
 //! - [`TaskView`]: the running task in each call: progress, metrics, tensors, requests. [`tensor`]: views of
 //!   parameters, gradients and batches. [`Module`]: a layer in a module hook. [`Threads`]: the host's thread
-//!   pool, for expensive work. [`Ranks`]: the processes that train together.
+//!   pool, for expensive work. [`Vectors`]: passes over all parameters or gradients, done by the host. [`Ranks`]: the processes that train together.
 //! - [`TaskView::publish`], [`Keep`]: values exchanged between hooks. [`Monitor`]: a metric named in a
 //!   configuration; [`Rule`]: whether smaller or greater is better.
 //! - [`state`]: serialising a hook's state for checkpoints. [`LogFile`], [`write_atomically`], [`path_inside`],
@@ -128,7 +128,7 @@ pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
 pub use view::{
     Checkpoint, EpochProfile, Failure, HookTime, Metrics, Module, ModuleFacts, Origin, Outcome,
-    Ranks, TaskFacts, TaskView, Tensors, Threads,
+    Ranks, TaskFacts, TaskView, Tensors, Threads, Vectors,
 };
 
 /// The usual imports of a plugin: `use sconce_plugin_api::prelude::*;`.

@@ -13,6 +13,7 @@
 //! - `constants`: frozen parameters ([`hold`]), which operations see detached.
 //! - `storage`: conversions between tensor storage and slices.
 //! - [`kernels`]: parallel regions, vectorised loops and matrix multiplication, without tensors.
+//! - [`vectors`]: passes over all parameters, gradients or the like at once.
 //! - [`random`]: keyed streams of random numbers.
 //! - [`gradient_check`]: gradients against finite differences.
 //!
@@ -52,6 +53,7 @@ mod squared_error;
 mod storage;
 mod tape;
 mod unfold;
+pub mod vectors;
 
 pub use add_relu::add_relu;
 pub use attention::attention;

@@ -34,7 +34,7 @@ pub use exposed::{Exposed, ModuleTensors};
 pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
-pub(crate) use tables::{C_TABLE, lent_before, set_root};
+pub(crate) use tables::{C_TABLE, Passes, Results, lent_before, set_root};
 pub use tables::{EXTENSIONS, root};
 pub use values::{PublishedValues, ValueContent};
 pub use witness::{HookAction, Witness};

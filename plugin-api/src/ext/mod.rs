@@ -23,6 +23,7 @@ mod tensors;
 mod threads;
 mod transport;
 mod values;
+mod vectors;
 
 use std::ffi::c_void;
 
@@ -47,11 +48,12 @@ pub use tensors::{Collection, TensorAbi, TensorsTable};
 pub use threads::{Part, ThreadsTable};
 pub use transport::TransportTable;
 pub use values::{Keep, ValuesTable};
+pub use vectors::{Change, Combination, LentVectors, Reduction, VectorsAbi, VectorsTable};
 
 use crate::abi::{HostRoot, TextAbi};
 
 /// Identifiers of the extensions that this version of the API can use.
-pub const KNOWN: [&str; 16] = [
+pub const KNOWN: [&str; 17] = [
     CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
@@ -68,6 +70,7 @@ pub const KNOWN: [&str; 16] = [
     ThreadsTable::ID,
     TransportTable::ID,
     ValuesTable::ID,
+    VectorsTable::ID,
 ];
 
 /// A table of host functions, frozen under its identifier.
@@ -98,6 +101,7 @@ pub(crate) struct Tables {
     pub(crate) tensors: Option<&'static TensorsTable>,
     pub(crate) threads: Option<&'static ThreadsTable>,
     pub(crate) values: Option<&'static ValuesTable>,
+    pub(crate) vectors: Option<&'static VectorsTable>,
 }
 
 impl Tables {
@@ -118,6 +122,7 @@ impl Tables {
             tensors: query(host),
             threads: query(host),
             values: query(host),
+            vectors: query(host),
         }
     }
 }

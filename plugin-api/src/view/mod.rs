@@ -12,6 +12,7 @@ mod screen;
 mod tensors;
 mod threads;
 mod values;
+mod vectors;
 
 use std::marker::PhantomData;
 
@@ -22,6 +23,7 @@ pub use payload::{Checkpoint, EpochProfile, Failure, HookTime, Origin, Outcome};
 pub use ranks::Ranks;
 pub use tensors::Tensors;
 pub use threads::Threads;
+pub use vectors::Vectors;
 
 use crate::abi::ViewAbi;
 use crate::ext::{Level, ResumeTable, Tables};
@@ -86,6 +88,8 @@ use crate::{HookError, Phase, Point, Result};
 ///   [`targets`](TaskView::targets), [`sample_indices`](TaskView::sample_indices),
 ///   [`outputs`](TaskView::outputs), [`outputs_mut`](TaskView::outputs_mut),
 ///   [`variables`](TaskView::variables), [`variable`](TaskView::variable).
+/// - All at once, done by the host: [`reduce_vectors`](TaskView::reduce_vectors),
+///   [`change_vectors`](TaskView::change_vectors), [`combine_vectors`](TaskView::combine_vectors).
 /// - Optimizer state: [`optimizer_state`](TaskView::optimizer_state),
 ///   [`optimizer_tensor`](TaskView::optimizer_tensor).
 /// - [`retain`](TaskView::retain), [`retain_mut`](TaskView::retain_mut): memory that outlives the call, for other

@@ -45,6 +45,7 @@ named! {
     HookAbi => "sconce_hook",
     MetricAbi => "sconce_metric",
     TensorAbi => "sconce_tensor",
+    VectorsAbi => "sconce_vectors",
 }
 
 // All pointers here lead to named types, which `const` stands before.
@@ -86,4 +87,5 @@ functions! {
     (A, B, C, D, E),
     (A, B, C, D, E, F),
     (A, B, C, D, E, F, G),
+    (A, B, C, D, E, F, G, H),
 }

@@ -79,6 +79,8 @@ layouts! {
     ClaimsTable => sconce_claims_table { claim }
     ScreenTable => sconce_screen_table { columns, status }
     ThreadsTable => sconce_threads_table { count, run }
+    VectorsAbi => sconce_vectors { indices, count, collection, axis }
+    VectorsTable => sconce_vectors_table { reduce, change, combine }
     TransportTable => sconce_transport_table {
         open, broadcast, gather, exchange, collect, abort, close,
     }

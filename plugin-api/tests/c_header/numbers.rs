@@ -1,7 +1,10 @@
 //! The numbers of the interface, under their names in `sconce.h`.
 
 use sconce_plugin_api::abi::{ABI_EPOCH, Status, ViewAbi};
-use sconce_plugin_api::ext::{Collection, Keep, Level, Request, ResumeTable, TensorAbi};
+use sconce_plugin_api::ext::{
+    Change, Collection, Combination, Keep, Level, Reduction, Request, ResumeTable, TensorAbi,
+    VectorsAbi,
+};
 use sconce_plugin_api::{Phase, Point};
 
 /// All numbers that `sconce.h` defines, with their names there.
@@ -9,6 +12,7 @@ pub(crate) fn numbers() -> Vec<(String, u64)> {
     let mut all = vec![named("ABI_EPOCH", u64::from(ABI_EPOCH))];
     all.extend(statuses().map(|(name, status)| named(name, u64::from(status.0))));
     all.extend(flags().map(|(name, flag)| named(name, flag)));
+    all.extend(passes().map(|(name, number)| named(name, u64::from(number))));
     all.extend(Phase::ALL.map(|phase| named(phase.name(), u64::from(phase.number()))));
     all.extend((Point::ALL.iter()).map(|point| named(point.name(), u64::from(point.number()))));
     all.extend(Request::ALL.map(|request| named(request.name(), request as u64)));
@@ -48,6 +52,27 @@ pub(crate) fn flags() -> std::array::IntoIter<(&'static str, u64), 8> {
         ("RESUMED", ResumeTable::RESUMED),
         ("KNOWN", ResumeTable::KNOWN),
         ("RELOADED", ResumeTable::RELOADED),
+    ]
+    .into_iter()
+}
+
+/// The numbers of passes over collections.
+fn passes() -> std::array::IntoIter<(&'static str, u32), 13> {
+    let change = |change: Change<'_>| change.send(|number, _| number);
+    [
+        ("WHOLE", VectorsAbi::WHOLE),
+        ("REDUCE_POWERS", Reduction::Powers(1.0).numbers().0),
+        ("REDUCE_LARGEST", Reduction::Largest.numbers().0),
+        ("REDUCE_NOT_FINITE", Reduction::NotFinite.numbers().0),
+        ("REDUCE_NOT_A_NUMBER", Reduction::NotANumber.numbers().0),
+        ("CHANGE_SCALE", change(Change::Scale(1.0))),
+        ("CHANGE_SCALE_SLICES", change(Change::ScaleSlices(&[]))),
+        ("CHANGE_CLAMP", change(Change::Clamp(0.0, 1.0))),
+        ("CHANGE_FILL", change(Change::Fill(0.0))),
+        ("COMBINE_ADD", Combination::Add(1.0).numbers().0),
+        ("COMBINE_BLEND", Combination::Blend(1.0).numbers().0),
+        ("COMBINE_MULTIPLY", Combination::Multiply.numbers().0),
+        ("COMBINE_COPY", Combination::Copy.numbers().0),
     ]
     .into_iter()
 }

@@ -1,17 +1,38 @@
 //! Search for NaN and infinite elements in the host's tensors.
 
-use sconce_plugin_api::Result;
-use sconce_plugin_api::tensor::Tensor;
+use sconce_plugin_api::ext::{Collection, Reduction};
+use sconce_plugin_api::{Result, TaskView, Vectors};
 
 /// Whether a value is NaN, or infinite where `infinite` counts that as bad too.
 pub(crate) fn is_bad(value: f64, infinite: bool) -> bool {
     value.is_nan() || infinite && value.is_infinite()
 }
 
-/// Whether a tensor has a bad element, whatever its type of float.
-pub(crate) fn has_bad(tensor: &Tensor<'_>, infinite: bool) -> Result<bool> {
-    if tensor.dtype().is_none() || tensor.first_non_finite()?.is_none() {
-        return Ok(false);
+/// The tensors that are searched, and what counts as bad.
+pub(crate) struct Search {
+    tensors: Vectors,
+    reduction: Reduction,
+}
+
+impl Search {
+    /// A search through these tensors, where NaN is bad, and with `infinite` infinite elements are, too.
+    pub(crate) fn through(tensors: Vectors, infinite: bool) -> Search {
+        let reduction = if infinite {
+            Reduction::NotFinite
+        } else {
+            Reduction::NotANumber
+        };
+        Search { tensors, reduction }
     }
-    Ok(infinite || tensor.values()?.any(f64::is_nan))
+
+    /// A search through all tensors of a collection.
+    pub(crate) fn through_all(collection: Collection, infinite: bool) -> Search {
+        Search::through(Vectors::all(collection), infinite)
+    }
+
+    /// The place of the first tensor that has a bad element, among those that are searched.
+    pub(crate) fn first(&mut self, task: &TaskView<'_>) -> Result<Option<usize>> {
+        let counts = task.reduce_vectors(&mut self.tensors, self.reduction)?;
+        Ok(counts.iter().position(|count| *count > 0.0))
+    }
 }

@@ -1,9 +1,10 @@
 //! Rolling back to a checkpoint a limited number of times, with lower learning rates: shared by
 //! `stop-on-nan` and `loss-spike`.
 
+use sconce_plugin_api::ext::Collection;
 use sconce_plugin_api::prelude::*;
 
-use crate::finite::has_bad;
+use crate::finite::Search;
 
 /// How a run rolls back.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
@@ -75,10 +76,9 @@ impl RollBack {
         if !is_due || task.batch() > 0 {
             return Ok(());
         }
-        for parameter in task.parameters() {
-            if has_bad(&parameter, true)? {
-                return Ok(());
-            }
+        let mut parameters = Search::through_all(Collection::Parameters, true);
+        if parameters.first(task)?.is_some() {
+            return Ok(());
         }
         task.save_checkpoint(&self.tag)
     }

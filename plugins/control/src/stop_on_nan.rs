@@ -5,10 +5,12 @@
 
 use std::path::PathBuf;
 
+use sconce_plugin_api::Vectors;
+use sconce_plugin_api::ext::Collection;
 use sconce_plugin_api::prelude::*;
 
 use crate::dump;
-use crate::finite::{has_bad, is_bad};
+use crate::finite::{Search, is_bad};
 use crate::roll_back::{self, RollBack};
 
 /// What is checked, and how the hook responds.
@@ -94,6 +96,10 @@ pub(crate) struct StopOnNan {
     directory: PathBuf,
     dumped: u64,
     roll_back: RollBack,
+    outputs: Search,
+    gradients: Search,
+    parameters: Search,
+    module: Search,
     /// Reason for a rollback, to be requested at the next point where it is legal.
     wanted: Option<String>,
 }
@@ -193,6 +199,7 @@ impl StopOnNan {
     name = "stop-on-nan",
     about = "Ends the run, leaves the update out, or goes back, where a number is infinite or none.",
     priority = HIGH,
+    requires = ["sconce.tensors/1", "sconce.vectors/1"],
     ranks = "all"
 )]
 impl Hook for StopOnNan {
@@ -230,6 +237,9 @@ impl Hook for StopOnNan {
                 setup.leave_out(point);
             }
         }
+        let infinite = config.infinite;
+        let of_name =
+            |collection, name| Search::through(Vectors::named(collection, [name]), infinite);
         Ok(StopOnNan {
             allowed: config.allowed.unwrap_or(default),
             row: 0,
@@ -237,6 +247,10 @@ impl Hook for StopOnNan {
             directory: setup.path_below("name", setup.name())?,
             dumped: 0,
             roll_back: RollBack::new(&config.roll_back, setup, 0.5)?,
+            outputs: of_name(Collection::Batch, "outputs"),
+            gradients: Search::through_all(Collection::Gradients, infinite),
+            parameters: Search::through_all(Collection::Parameters, infinite),
+            module: of_name(Collection::Module, "output"),
             config,
             wanted: None,
         })
@@ -254,7 +268,7 @@ impl Hook for StopOnNan {
     }
 
     fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if self.is_due(task, Watched::Outputs) && has_bad(&task.outputs()?, self.config.infinite)? {
+        if self.is_due(task, Watched::Outputs) && self.outputs.first(task)?.is_some() {
             return self.meet(
                 task,
                 "the outputs have a number that is infinite or none",
@@ -279,38 +293,34 @@ impl Hook for StopOnNan {
         if !self.is_due(task, Watched::Gradients) {
             return Ok(());
         }
-        for gradient in task.gradients() {
-            if has_bad(&gradient, self.config.infinite)? {
-                let what = format!(
-                    "the gradient of `{}` has a number that is infinite or none",
-                    gradient.name()
-                );
-                return self.meet(task, &what, None);
-            }
-        }
-        Ok(())
+        let Some(place) = self.gradients.first(task)? else {
+            return Ok(());
+        };
+        let bad = task.gradients().nth(place);
+        let what = format!(
+            "the gradient of `{}` has a number that is infinite or none",
+            bad.map_or("?", |gradient| gradient.name())
+        );
+        self.meet(task, &what, None)
     }
 
     fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if !self.is_due(task, Watched::Parameters) {
             return Ok(());
         }
-        for parameter in task.parameters() {
-            if has_bad(&parameter, self.config.infinite)? {
-                let what = format!(
-                    "`{}` has a number that is infinite or none",
-                    parameter.name()
-                );
-                return self.meet(task, &what, None);
-            }
-        }
-        Ok(())
+        let Some(place) = self.parameters.first(task)? else {
+            return Ok(());
+        };
+        let bad = task.parameters().nth(place);
+        let what = format!(
+            "`{}` has a number that is infinite or none",
+            bad.map_or("?", |parameter| parameter.name())
+        );
+        self.meet(task, &what, None)
     }
 
     fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
-        if self.is_due(task, Watched::Modules)
-            && !self.is_bad
-            && has_bad(&module.output()?, self.config.infinite)?
+        if self.is_due(task, Watched::Modules) && !self.is_bad && self.module.first(task)?.is_some()
         {
             let what = format!(
                 "the output of `{}` ({}) has a number that is infinite or none",

@@ -1,6 +1,8 @@
 //! A set of averages of the parameters, published under `SET/PARAMETER`. Every checkpoint holds it, and the
 //! host can swap it in for the parameters.
 
+use sconce_plugin_api::Vectors;
+use sconce_plugin_api::ext::{Collection, Combination};
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{BrainHalf, Half};
 
@@ -40,6 +42,35 @@ impl Evaluated {
 pub(crate) struct Averages {
     set: String,
     members: Vec<Member>,
+    passes: Passes,
+}
+
+/// The averages and the parameters that they follow, for the host.
+struct Passes {
+    averaged: (Vectors, Vectors),
+    copied: (Vectors, Vectors),
+}
+
+impl Passes {
+    fn over(members: &[Member]) -> Passes {
+        let of = |is_averaged: bool| {
+            let all = || {
+                members
+                    .iter()
+                    .filter(move |one| one.is_averaged == is_averaged)
+            };
+            let averages = all().map(|one| &one.published);
+            let parameters = all().map(|one| &one.parameter);
+            (
+                Vectors::named(Collection::Published, averages),
+                Vectors::named(Collection::Parameters, parameters),
+            )
+        };
+        Passes {
+            averaged: of(true),
+            copied: of(false),
+        }
+    }
 }
 
 struct Member {
@@ -144,29 +175,19 @@ impl Averages {
             });
         }
         let set = set.to_owned();
-        Ok(Averages { set, members })
+        let passes = Passes::over(&members);
+        Ok(Averages {
+            set,
+            members,
+            passes,
+        })
     }
 
     /// Moves every average towards its parameter by the fraction `weight`, in one pass over both, in place.
-    pub(crate) fn update(&self, task: &mut TaskView<'_>, weight: f64) -> Result<()> {
-        let threads = task.threads();
-        for member in &self.members {
-            let (now, mean) =
-                task.parameter_and_published_mut(&member.parameter, &member.published)?;
-            match (now.dtype(), member.is_averaged) {
-                (Some(DType::F32), true) => blend_single(threads, &now, mean, weight as f32),
-                (Some(DType::F64), true) => blend_double(threads, &now, mean, weight),
-                (Some(DType::F32), false) => copy::<f32>(&now, mean),
-                (Some(DType::F64), false) => copy::<f64>(&now, mean),
-                (Some(DType::F16), _) => copy::<Half>(&now, mean),
-                (Some(DType::Bf16), _) => copy::<BrainHalf>(&now, mean),
-                (Some(DType::I64), _) => copy::<i64>(&now, mean),
-                (Some(DType::U32), _) => copy::<u32>(&now, mean),
-                (Some(DType::U8), _) => copy::<u8>(&now, mean),
-                _ => Err(unknown(&member.parameter)),
-            }?;
-        }
-        Ok(())
+    pub(crate) fn update(&mut self, task: &mut TaskView<'_>, weight: f64) -> Result<()> {
+        let Passes { averaged, copied } = &mut self.passes;
+        task.combine_vectors(&mut averaged.0, &mut averaged.1, Combination::Blend(weight))?;
+        task.combine_vectors(&mut copied.0, &mut copied.1, Combination::Copy)
     }
 
     /// Swaps the averages in for the parameters if the current phase is one of `evaluated`; returns whether
@@ -225,51 +246,6 @@ impl Averages {
 fn publish<T: Element>(task: &mut TaskView<'_>, member: &Member, shape: &[usize]) -> Result<()> {
     let elements = task.parameter(&member.parameter)?.to_vec::<T>()?;
     task.publish_tensor(&member.published, shape, &elements, Keep::Run)
-}
-
-// Separate functions rather than a generic one, so that each is vectorised for its own type.
-fn blend_single(
-    threads: Threads<'_>,
-    now: &Tensor<'_>,
-    mut mean: TensorMut<'_>,
-    weight: f32,
-) -> Result<()> {
-    threads.zip(
-        mean.as_mut_slice::<f32>()?,
-        now.as_slice::<f32>()?,
-        |mean, now| {
-            for (mean, now) in mean.iter_mut().zip(now) {
-                *mean += weight * (now - *mean);
-            }
-        },
-    );
-    Ok(())
-}
-
-fn blend_double(
-    threads: Threads<'_>,
-    now: &Tensor<'_>,
-    mut mean: TensorMut<'_>,
-    weight: f64,
-) -> Result<()> {
-    threads.zip(
-        mean.as_mut_slice::<f64>()?,
-        now.as_slice::<f64>()?,
-        |mean, now| {
-            for (mean, now) in mean.iter_mut().zip(now) {
-                *mean += weight * (now - *mean);
-            }
-        },
-    );
-    Ok(())
-}
-
-fn copy<T: Element>(now: &Tensor<'_>, mut mean: TensorMut<'_>) -> Result<()> {
-    let now = now.as_slice::<T>()?;
-    for (mean, now) in mean.as_mut_slice::<T>()?.iter_mut().zip(now) {
-        *mean = *now;
-    }
-    Ok(())
 }
 
 fn replace<T: Element>(task: &mut TaskView<'_>, parameter: &str, published: &str) -> Result<()> {

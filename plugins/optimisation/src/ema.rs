@@ -123,7 +123,7 @@ impl Ema {
         let Some(since) = done.checked_sub(begin) else {
             return Ok(());
         };
-        let Some(averages) = &self.averages else {
+        let Some(averages) = &mut self.averages else {
             self.averages = Some(Averages::begin(task, &self.set, buffers)?);
             self.count = 0;
             return Ok(());
@@ -147,7 +147,7 @@ impl Ema {
     name = "ema",
     about = "Keeps an exponential moving average of the parameters and evaluates it.",
     priority = HIGHER,
-    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"],
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1", "sconce.vectors/1"],
     ranks = "all"
 )]
 impl Hook for Ema {

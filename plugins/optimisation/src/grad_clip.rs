@@ -8,8 +8,8 @@
 //! - `adaptive`: each unit's gradient (a row of a weight, a whole bias) is scaled so that its norm is at
 //!   most `clipping` times that of the unit's parameters (Brock et al. 2021, arXiv:2102.06171).
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
+use sconce_plugin_api::Vectors;
+use sconce_plugin_api::ext::{Change, Collection, Reduction};
 use sconce_plugin_api::prelude::*;
 
 /// How gradients are clipped.
@@ -83,184 +83,90 @@ impl Default for Config {
     }
 }
 
-/// Accumulator of a norm: the maximum (order 0) or a sum of powers.
-#[derive(Clone, Copy)]
-struct Norm {
-    order: f64,
-    total: f64,
-}
-
-impl Norm {
-    fn new(order: f64) -> Norm {
-        Norm { order, total: 0.0 }
-    }
-
-    /// Adds elements.
-    fn add<T: Copy + Into<f64>>(&mut self, numbers: &[T]) {
-        let more = if self.is_largest() {
-            total_of(numbers, |most, number| {
-                if number.is_nan() || most.is_nan() {
-                    f64::NAN
-                } else {
-                    most.max(number.abs())
-                }
-            })
-        } else if (self.order - 2.0).abs() < f64::EPSILON {
-            total_of(numbers, |sum, number| sum + number * number)
-        } else {
-            total_of(numbers, |sum, number| sum + number.abs().powf(self.order))
-        };
-        for more in more {
-            self.count(more);
-        }
-    }
-
-    fn is_largest(self) -> bool {
-        self.order == 0.0
-    }
-
-    /// Adds another accumulator's total.
-    fn count(&mut self, more: f64) {
-        self.total = if !self.is_largest() {
-            self.total + more
-        } else if more.is_nan() || self.total.is_nan() {
-            f64::NAN
-        } else {
-            self.total.max(more)
-        };
-    }
-
-    /// Adds many elements in parallel. Chunks have a fixed size, so that the number of threads changes no
-    /// bit.
-    fn add_all<T: Copy + Into<f64> + Sync>(&mut self, numbers: &[T], threads: Threads<'_>) {
-        if numbers.len() <= PIECE {
-            return self.add(numbers);
-        }
-        let pieces: Vec<&[T]> = numbers.chunks(PIECE).collect();
-        let totals: Vec<AtomicU64> = pieces.iter().map(|_| AtomicU64::new(0)).collect();
-        let order = self.order;
-        threads.run(pieces.len(), |piece| {
-            let mut norm = Norm::new(order);
-            norm.add(pieces[piece]);
-            totals[piece].store(norm.total.to_bits(), Relaxed);
-        });
-        for total in totals {
-            self.count(f64::from_bits(total.into_inner()));
-        }
-    }
-
-    fn add_tensor(&mut self, tensor: &Tensor<'_>, threads: Threads<'_>) -> Result<()> {
-        match tensor.dtype() {
-            Some(DType::F64) => self.add_all(&tensor.to_contiguous::<f64>()?, threads),
-            _ => self.add_all(&tensor.to_contiguous::<f32>()?, threads),
-        }
-        Ok(())
-    }
-
-    fn value(self) -> f64 {
+impl Config {
+    /// The norm of all gradients together.
+    fn norm(&self, task: &TaskView<'_>, gradients: &mut Vectors) -> Result<f64> {
         if self.order == 0.0 {
-            self.total
-        } else {
-            self.total.powf(1.0 / self.order)
+            let largest = task.reduce_vectors(gradients, Reduction::Largest)?;
+            return Ok(largest.iter().copied().fold(0.0, larger));
         }
+        let powers = task.reduce_vectors(gradients, Reduction::Powers(self.order))?;
+        Ok(powers.iter().sum::<f64>().powf(1.0 / self.order))
     }
 }
 
-/// Reduces elements into sixteen partial totals, so that the loop is vectorised.
-fn total_of<T: Copy + Into<f64>>(numbers: &[T], count: impl Fn(f64, f64) -> f64) -> [f64; 16] {
-    let mut totals = [0.0; 16];
-    let chunks = numbers.chunks_exact(16);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (total, number) in totals.iter_mut().zip(chunk) {
-            *total = count(*total, (*number).into());
-        }
+/// The larger of two, or NaN if one is.
+fn larger(one: f64, other: f64) -> f64 {
+    if one.is_nan() || other.is_nan() {
+        f64::NAN
+    } else {
+        one.max(other)
     }
-    for (total, number) in totals.iter_mut().zip(rest) {
-        *total = count(*total, (*number).into());
-    }
-    totals
 }
-
-/// Elements per chunk of a parallel reduction.
-const PIECE: usize = 16_384;
 
 /// See the [module](self).
 pub(crate) struct GradClip {
     config: Config,
+    gradients: Vectors,
 }
 
-impl GradClip {
-    /// Clips a parameter's gradient unit by unit.
-    fn adapt(&self, task: &mut TaskView<'_>, name: &str) -> Result<()> {
-        let parameter = task.parameter(name)?;
+/// For `adaptive`: what has a first dimension for its units, and what is one unit.
+struct Units {
+    weights: Pair,
+    others: Pair,
+}
+
+/// Gradients and their parameters.
+struct Pair {
+    gradients: Vectors,
+    parameters: Vectors,
+}
+
+impl Units {
+    fn of(task: &TaskView<'_>) -> Units {
         // The first dimension of a weight enumerates its units; a bias or the scale of a norm is one unit.
-        let units = match parameter.shape() {
-            [] | [_] => 1,
-            [units, ..] => (*units).max(1) as usize,
+        let (weights, others): (Vec<_>, Vec<_>) = (task.gradients())
+            .map(|gradient| (gradient.name().to_owned(), gradient.shape().len() > 1))
+            .partition(|(_, has_units)| *has_units);
+        let pair = |chosen: &[(String, bool)]| Pair {
+            gradients: Vectors::named(Collection::Gradients, chosen.iter().map(|one| &one.0)),
+            parameters: Vectors::named(Collection::Parameters, chosen.iter().map(|one| &one.0)),
         };
-        let limits: Vec<f64> = match parameter.dtype() {
-            Some(DType::F64) => self.limits(&parameter.to_contiguous::<f64>()?, units),
-            _ => self.limits(&parameter.to_contiguous::<f32>()?, units),
-        };
-        let mut gradient = task.gradient_mut(name)?;
-        if gradient.view().dtype() == Some(DType::F64) {
-            shrink(
-                gradient.as_mut_slice::<f64>()?,
-                &limits,
-                |number, factor| number * factor,
-            );
-        } else {
-            let scale = |number: f32, factor: f64| (f64::from(number) * factor) as f32;
-            shrink(gradient.as_mut_slice::<f32>()?, &limits, scale);
+        let Pair {
+            gradients,
+            parameters,
+        } = pair(&weights);
+        Units {
+            weights: Pair {
+                gradients: gradients.along(0),
+                parameters: parameters.along(0),
+            },
+            others: pair(&others),
+        }
+    }
+
+    /// Clips the gradients unit by unit.
+    fn clip(mut self, task: &mut TaskView<'_>, config: &Config) -> Result<()> {
+        for Pair {
+            gradients,
+            parameters,
+        } in [&mut self.weights, &mut self.others]
+        {
+            let squares = Reduction::Powers(2.0);
+            let parameters = task.reduce_vectors(parameters, squares)?;
+            let found = task.reduce_vectors(gradients, squares)?;
+            let units = found.iter().zip(parameters);
+            let factors: Vec<f64> = units
+                .map(|(gradient, parameter)| {
+                    let limit = parameter.sqrt().max(config.smallest) * config.clipping;
+                    let norm = gradient.sqrt();
+                    if norm > limit { limit / norm } else { 1.0 }
+                })
+                .collect();
+            task.change_vectors(gradients, Change::ScaleSlices(&factors))?;
         }
         Ok(())
     }
-
-    /// Returns the largest norm that each unit's gradient may have.
-    fn limits<T: Copy + Into<f64>>(&self, numbers: &[T], units: usize) -> Vec<f64> {
-        let size = (numbers.len() / units).max(1);
-        let limit = |unit: &[T]| norm_of(unit).max(self.config.smallest) * self.config.clipping;
-        numbers.chunks(size).map(limit).collect()
-    }
-}
-
-fn norm_of<T: Copy + Into<f64>>(numbers: &[T]) -> f64 {
-    let mut norm = Norm::new(2.0);
-    norm.add(numbers);
-    norm.value()
-}
-
-fn shrink<T: Copy + Into<f64>>(gradient: &mut [T], limits: &[f64], scale: impl Fn(T, f64) -> T) {
-    let size = (gradient.len() / limits.len().max(1)).max(1);
-    for (unit, limit) in gradient.chunks_mut(size).zip(limits) {
-        let norm = norm_of(unit);
-        if norm > *limit {
-            for number in unit {
-                *number = scale(*number, limit / norm);
-            }
-        }
-    }
-}
-
-fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64 + Sync) -> Result<()> {
-    let threads = task.threads();
-    task.for_each_gradient(|mut gradient| {
-        if gradient.view().dtype() == Some(DType::F64) {
-            threads.each(gradient.as_mut_slice::<f64>()?, |numbers| {
-                for number in numbers {
-                    *number = change(*number);
-                }
-            });
-        } else {
-            threads.each(gradient.as_mut_slice::<f32>()?, |numbers| {
-                for number in numbers {
-                    *number = change(f64::from(*number)) as f32;
-                }
-            });
-        }
-        Ok(())
-    })
 }
 
 #[hook(
@@ -268,7 +174,7 @@ fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64 + Sync) 
     about = "Keeps gradients small by norm, by value or adaptively, and publishes their norm.",
     priority = LOW,
     publishes = ["grad_norm"],
-    requires = ["sconce.tensors/1"],
+    requires = ["sconce.tensors/1", "sconce.vectors/1"],
     ranks = "all"
 )]
 impl Hook for GradClip {
@@ -299,17 +205,15 @@ impl Hook for GradClip {
             unused,
             format_args!("with `\"by\": \"{by}\"`: one hook clips in one way"),
         );
-        Ok(GradClip { config })
+        Ok(GradClip {
+            config,
+            gradients: Vectors::all(Collection::Gradients),
+        })
     }
 
     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let config = &self.config;
-        let mut norm = Norm::new(config.order);
-        let threads = task.threads();
-        for gradient in task.gradients() {
-            norm.add_tensor(&gradient, threads)?;
-        }
-        let norm = norm.value();
+        let norm = config.norm(task, &mut self.gradients)?;
         if !config.publish.is_empty() {
             task.publish_metric(&config.publish, norm)?;
         }
@@ -324,18 +228,15 @@ impl Hook for GradClip {
             By::Norm if norm > config.max_norm => {
                 // As in PyTorch: the small term keeps the quotient finite.
                 let factor = config.max_norm / (norm + 1e-6);
-                for_each_number(task, |number| number * factor)
+                task.change_vectors(&mut self.gradients, Change::Scale(factor))
             }
             By::Value => {
                 let limit = config.max_value;
-                for_each_number(task, |number| number.clamp(-limit, limit))
+                task.change_vectors(&mut self.gradients, Change::Clamp(-limit, limit))
             }
             By::Adaptive => {
-                let names: Vec<String> = task
-                    .gradients()
-                    .map(|gradient| gradient.name().to_owned())
-                    .collect();
-                names.iter().try_for_each(|name| self.adapt(task, name))
+                // Parameters may be frozen and thawed from one update to the next.
+                Units::of(task).clip(task, config)
             }
             By::Norm | By::None => Ok(()),
         }
@@ -375,27 +276,35 @@ mod tests {
     }
 
     #[test]
-    fn norms_of_any_order() {
+    fn norms_of_any_order() -> std::result::Result<(), Failed> {
         let numbers: Vec<f32> = (1..=20).map(|number| number as f32 - 7.5).collect();
+        let run = |numbers: Vec<f32>| {
+            ScriptedRun::new()
+                .epochs(1)
+                .iterations(1)
+                .empty_model()
+                .parameter("w", &[20], &[0.0; 20])
+                .gradient("w", move |_iteration| numbers.clone())
+        };
+        let published = |order: f64, numbers: &[f32]| -> std::result::Result<f64, Failed> {
+            let config = json!({"by": "none", "order": order, "non_finite": "keep"});
+            let seen = run(numbers.to_vec()).drive::<GradClip>(config)?;
+            Ok(seen.metric(Phase::Train, "grad_norm")[0])
+        };
         for order in [1.0, 2.0, 3.0, 0.5] {
-            let mut norm = Norm::new(order);
-            let (head, tail) = numbers.split_at(11);
-            norm.add(head);
-            norm.add(tail);
+            let found = published(order, &numbers)?;
             let sum: f64 = numbers.iter().map(|x| f64::from(x.abs()).powf(order)).sum();
             assert!(
-                (norm.value() - sum.powf(1.0 / order)).abs() < 1e-9 * norm.value(),
+                (found - sum.powf(1.0 / order)).abs() < 1e-9 * found,
                 "{order}"
             );
         }
-        let mut largest = Norm::new(0.0);
-        largest.add(&numbers);
-        assert!((largest.value() - 12.5).abs() < 1e-12);
+        assert!((published(0.0, &numbers)? - 12.5).abs() < 1e-12);
+        let mut broken = numbers;
+        broken[1] = f32::NAN;
         for order in [0.0, 2.0] {
-            let mut norm = Norm::new(order);
-            norm.add(&[1.0_f32, f32::NAN, 2.0]);
-            norm.add(&[3.0_f32; 20]);
-            assert!(norm.value().is_nan(), "{order}");
+            assert!(published(order, &broken)?.is_nan(), "{order}");
         }
+        Ok(())
     }
 }

@@ -137,7 +137,7 @@ impl Swa {
     name = "swa",
     about = "Averages the parameters of the last epochs and trains these at a rate of their own.",
     priority = HIGHER,
-    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"],
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1", "sconce.vectors/1"],
     ranks = "all"
 )]
 impl Hook for Swa {
@@ -215,7 +215,7 @@ impl Hook for Swa {
         if !since.is_some_and(|since| since.is_multiple_of(self.config.every)) {
             return Ok(());
         }
-        if let Some(averages) = &self.averages {
+        if let Some(averages) = &mut self.averages {
             averages.update(task, 1.0 / (self.state.count + 1) as f64)?;
         } else {
             let averages = Averages::begin(task, &self.set, self.config.buffers)?;

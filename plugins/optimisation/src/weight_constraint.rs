@@ -6,6 +6,8 @@
 //! filter of a convolution, that is, all inputs of one unit. Norms are those of slices, as in
 //! `torch.renorm`.
 
+use sconce_plugin_api::Vectors;
+use sconce_plugin_api::ext::{Change, Collection, Reduction};
 use sconce_plugin_api::prelude::*;
 
 use crate::names;
@@ -90,106 +92,37 @@ impl Config {
         }
     }
 
-    /// Adds an element to the sum (or maximum) that gives the norm.
-    fn add(&self, sum: f64, number: f64) -> f64 {
+    /// What gives a slice's norm.
+    fn reduction(&self) -> Reduction {
         if self.order == 0.0 {
-            sum.max(number.abs())
-        } else if (self.order - 2.0).abs() < f64::EPSILON {
-            sum + number * number
+            Reduction::Largest
         } else {
-            sum + number.abs().powf(self.order)
+            Reduction::Powers(self.order)
         }
     }
 
-    fn norm(&self, sum: f64) -> f64 {
+    /// The norm of a slice, given its reduction.
+    fn norm(&self, found: f64) -> f64 {
         if self.order == 0.0 {
-            sum
+            found
         } else {
-            sum.powf(1.0 / self.order)
+            found.powf(1.0 / self.order)
         }
-    }
-
-    /// Constrains the elements of a parameter of this shape; `norms` is a scratch buffer.
-    fn hold<T: Number>(&self, numbers: &mut [T], shape: &[i64], norms: &mut Vec<f64>) {
-        if self.kind == Kind::NonNegative {
-            for number in numbers {
-                if number.wide() < 0.0 {
-                    *number = T::narrow(0.0);
-                }
-            }
-            return;
-        }
-        let size = |sizes: &[i64]| sizes.iter().product::<i64>().max(1) as usize;
-        let slices = shape
-            .get(self.axis)
-            .map_or(1, |&slices| slices.max(1) as usize);
-        let inner = shape
-            .get(self.axis + 1..)
-            .map_or(numbers.len().max(1), size);
-        norms.clear();
-        norms.resize(slices, 0.0);
-        // A slice is contiguous in runs of `inner` elements, which alternate with those of the other
-        // slices.
-        for run in numbers.chunks(inner * slices) {
-            for (norm, part) in norms.iter_mut().zip(run.chunks(inner)) {
-                *norm = part
-                    .iter()
-                    .fold(*norm, |sum, number| self.add(sum, number.wide()));
-            }
-        }
-        for norm in &mut *norms {
-            *norm = self.factor(self.norm(*norm));
-        }
-        for run in numbers.chunks_mut(inner * slices) {
-            for (factor, part) in norms.iter().zip(run.chunks_mut(inner)) {
-                if (factor - 1.0).abs() > 0.0 {
-                    for number in part {
-                        *number = T::narrow(number.wide() * factor);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// An element of a parameter.
-trait Number: Copy {
-    fn wide(self) -> f64;
-    fn narrow(wide: f64) -> Self;
-}
-
-impl Number for f32 {
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-
-    fn narrow(wide: f64) -> f32 {
-        wide as f32
-    }
-}
-
-impl Number for f64 {
-    fn wide(self) -> f64 {
-        self
-    }
-
-    fn narrow(wide: f64) -> f64 {
-        wide
     }
 }
 
 /// See the [module](self).
 pub(crate) struct WeightConstraint {
     config: Config,
-    parameters: Vec<String>,
-    norms: Vec<f64>,
+    parameters: Vectors,
+    factors: Vec<f64>,
 }
 
 #[hook(
     name = "weight-constraint",
     about = "Holds norms or signs of parameters within bounds after each update.",
     priority = HIGH,
-    requires = ["sconce.tensors/1"],
+    requires = ["sconce.tensors/1", "sconce.vectors/1"],
     ranks = "all"
 )]
 impl Hook for WeightConstraint {
@@ -229,13 +162,14 @@ impl Hook for WeightConstraint {
         setup.warn_of_unused(unused, format_args!("with `\"kind\": \"{kind}\"`"));
         Ok(WeightConstraint {
             config,
-            parameters: Vec::new(),
-            norms: Vec::new(),
+            parameters: Vectors::named(Collection::Parameters, [""; 0]),
+            factors: Vec::new(),
         })
     }
 
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.parameters = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
+        let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
+        self.parameters = Vectors::named(Collection::Parameters, chosen).along(self.config.axis);
         Ok(())
     }
 
@@ -243,18 +177,17 @@ impl Hook for WeightConstraint {
         if !task.update().is_multiple_of(self.config.every) {
             return Ok(());
         }
-        for name in &self.parameters {
-            let shape = task.parameter(name)?.shape().to_vec();
-            let mut parameter = task.parameter_mut(name)?;
-            if parameter.view().dtype() == Some(DType::F64) {
-                let numbers = parameter.as_mut_slice::<f64>()?;
-                self.config.hold(numbers, &shape, &mut self.norms);
-            } else {
-                let numbers = parameter.as_mut_slice::<f32>()?;
-                self.config.hold(numbers, &shape, &mut self.norms);
-            }
+        if self.config.kind == Kind::NonNegative {
+            let change = Change::Clamp(0.0, f64::INFINITY);
+            return task.change_vectors(&mut self.parameters, change);
         }
-        Ok(())
+        let found = task.reduce_vectors(&mut self.parameters, self.config.reduction())?;
+        let factors = found
+            .iter()
+            .map(|found| self.config.factor(self.config.norm(*found)));
+        self.factors.clear();
+        self.factors.extend(factors);
+        task.change_vectors(&mut self.parameters, Change::ScaleSlices(&self.factors))
     }
 }
 
@@ -267,36 +200,35 @@ mod tests {
 
     /// Compares with `torch.renorm` and formulas: see `tests/reference/constraints.py`.
     #[test]
-    fn slices_of_any_dimension_are_held_as_pytorch_does() {
+    fn slices_of_any_dimension_are_held_as_pytorch_does() -> std::result::Result<(), Failed> {
         let text = include_str!("../../../tests/reference/constraints.json");
         let cases: Vec<serde_json::Value> = serde_json::from_str(text).expect("JSON");
         assert!(cases.len() > 8);
         for case in cases {
-            let config: Config = serde_json::from_value(case["config"].clone()).expect("a config");
-            let list = |name: &str| -> Vec<f64> {
+            let numbers = |name: &str| -> Vec<f32> {
                 serde_json::from_value(case[name].clone()).expect("numbers")
             };
-            let shape: Vec<i64> = serde_json::from_value(case["shape"].clone()).expect("a shape");
-            let mut numbers = list("before");
-            config.hold(&mut numbers, &shape, &mut Vec::new());
-            assert!(!numbers.is_empty() && numbers.len() == list("after").len());
-            for (found, expected) in numbers.iter().zip(list("after")) {
+            let shape: Vec<usize> = serde_json::from_value(case["shape"].clone()).expect("a shape");
+            let (before, after) = (numbers("before"), numbers("after"));
+            let zeros = vec![0.0; before.len()];
+            let seen = ScriptedRun::new()
+                .epochs(1)
+                .iterations(1)
+                .empty_model()
+                .parameter("fc.weight", &shape, &before)
+                .gradient("fc.weight", move |_iteration| zeros.clone())
+                .drive::<WeightConstraint>(case["config"].clone())?;
+            let found = seen.parameter("fc.weight");
+            assert!(!found.is_empty() && found.len() == after.len());
+            for (found, expected) in found.iter().zip(after) {
                 assert!(
-                    (found - expected).abs() < 1e-6,
+                    (found - expected).abs() < 1e-5,
                     "{}: {found} {expected}",
                     case["config"]
                 );
             }
-            let mut single: Vec<f32> = list("before").iter().map(|&number| number as f32).collect();
-            config.hold(&mut single, &shape, &mut Vec::new());
-            for (found, expected) in single.iter().zip(list("after")) {
-                assert!(
-                    (f64::from(*found) - expected).abs() < 1e-5,
-                    "{}",
-                    case["config"]
-                );
-            }
         }
+        Ok(())
     }
 
     #[test]

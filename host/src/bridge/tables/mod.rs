@@ -15,6 +15,7 @@ mod task;
 mod tensors;
 mod threads;
 mod values;
+mod vectors;
 
 use std::ffi::c_void;
 use std::ptr;
@@ -24,12 +25,13 @@ use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
 use sconce_plugin_api::ext::{
     CTable, ClaimsTable, LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable, ResumeTable,
     RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    VectorsTable,
 };
 
 use crate::version::HOST_VERSION;
 
 /// Extensions of this host, for `sconce plugins` and for refusing plugins that require others.
-pub const EXTENSIONS: [&str; 15] = [
+pub const EXTENSIONS: [&str; 16] = [
     CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
@@ -45,10 +47,12 @@ pub const EXTENSIONS: [&str; 15] = [
     TensorsTable::ID,
     ThreadsTable::ID,
     ValuesTable::ID,
+    VectorsTable::ID,
 ];
 
 pub(crate) use c::TABLE as C_TABLE;
 pub(crate) use tensors::lent_before;
+pub(crate) use vectors::{Passes, Results};
 
 /// Another root for the hooks of this process.
 static OTHER_ROOT: OnceLock<Static<&'static HostRoot>> = OnceLock::new();
@@ -105,6 +109,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
         ThreadsTable::ID => ptr::from_ref(&threads::TABLE).cast(),
         ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
+        VectorsTable::ID => ptr::from_ref(&vectors::TABLE).cast(),
         _ => ptr::null(),
     }
 }

@@ -9,5 +9,6 @@ mod session;
 mod tables;
 mod tensors;
 mod values;
+mod vectors;
 
 pub(crate) use host::answer;

@@ -7,12 +7,12 @@ use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status,
 use sconce_plugin_api::ext::{
     CTable, ClaimsTable, LogTable, MetricAbi, MetricsTable, Part, PlanTable, RanksTable,
     RequestsTable, ResumeTable, RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable,
-    ThreadsTable, ValuesTable,
+    ThreadsTable, ValuesTable, VectorsTable,
 };
 
 use super::super::message::Ask;
 use super::session::{self, Answer, Session};
-use super::{retain, tensors, values};
+use super::{retain, tensors, values, vectors};
 use crate::bridge::{C_TABLE, refuse};
 use crate::version::HOST_VERSION;
 
@@ -88,6 +88,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
         ThreadsTable::ID => ptr::from_ref(&THREADS).cast(),
         ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
+        VectorsTable::ID => ptr::from_ref(&vectors::TABLE).cast(),
         _ => ptr::null(),
     }
 }

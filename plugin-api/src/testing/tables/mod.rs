@@ -6,6 +6,7 @@ mod requests;
 mod tensors;
 mod threads;
 mod values;
+mod vectors;
 
 use std::ffi::c_void;
 use std::ptr;
@@ -16,7 +17,7 @@ use super::stage::FakeRun;
 use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use crate::ext::{
     LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable, ResumeTable, RetainTable,
-    RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable, VectorsTable,
 };
 
 struct Root(HostRoot);
@@ -52,6 +53,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
         ThreadsTable::ID => ptr::from_ref(&threads::TABLE).cast(),
         ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
+        VectorsTable::ID => ptr::from_ref(&vectors::TABLE).cast(),
         _ => ptr::null(),
     }
 }

@@ -1,0 +1,171 @@
+//! Reductions of a piece of a vector, in sixteen lanes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Element, Slices};
+use crate::vectorised;
+
+/// What a slice is reduced to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reduction {
+    /// Σ |x|ᵖ with this p, above 0.
+    Powers(f64),
+    /// The largest |x|; NaN if any x is; 0 without elements.
+    Largest,
+    /// How many elements are infinite or NaN.
+    NotFinite,
+    /// How many elements are NaN.
+    NotANumber,
+}
+
+impl Reduction {
+    /// The reduction of some elements.
+    pub(super) fn of<T: Element>(self, numbers: &[T]) -> f64 {
+        let lanes = match self {
+            Reduction::Powers(order) if is_square(order) => squares(numbers),
+            Reduction::Powers(order) => powers(numbers, order),
+            Reduction::Largest => largest(numbers),
+            Reduction::NotFinite => not_finite(numbers),
+            Reduction::NotANumber => not_numbers(numbers),
+        };
+        self.joined(lanes.into_iter())
+    }
+
+    /// The reduction of parts, given that of each.
+    pub(super) fn joined(self, parts: impl Iterator<Item = f64>) -> f64 {
+        match self {
+            Reduction::Largest => parts.fold(0.0, larger),
+            _ => parts.fold(0.0, |sum, part| sum + part),
+        }
+    }
+
+    /// The reductions of all slices, whose runs are short, in one pass.
+    pub(super) fn of_interleaved<T: Element>(self, numbers: &[T], slices: Slices) -> Vec<f64> {
+        let sums = vec![0.0; slices.count];
+        match self {
+            Reduction::Powers(order) if is_square(order) => {
+                slices.fold(numbers, sums, |sum, x| sum + x * x)
+            }
+            Reduction::Powers(order) => {
+                slices.fold(numbers, sums, |sum, x| sum + x.abs().powf(order))
+            }
+            Reduction::Largest => slices.fold(numbers, sums, |most, x| larger(most, x.abs())),
+            Reduction::NotFinite => {
+                slices.fold(numbers, sums, |count, x| count + one_if(!x.is_finite()))
+            }
+            Reduction::NotANumber => {
+                slices.fold(numbers, sums, |count, x| count + one_if(x.is_nan()))
+            }
+        }
+    }
+}
+
+fn is_square(order: f64) -> bool {
+    (order - 2.0).abs() < f64::EPSILON
+}
+
+fn one_if(condition: bool) -> f64 {
+    f64::from(u8::from(condition))
+}
+
+/// The larger of two, or NaN if one is.
+#[inline(always)]
+fn larger(one: f64, other: f64) -> f64 {
+    if one.is_nan() || other.is_nan() {
+        f64::NAN
+    } else {
+        one.max(other)
+    }
+}
+
+const LANES: usize = 16;
+
+/// Counts elements into lanes, so that loops are vectorised.
+#[inline(always)]
+fn in_lanes<T: Element>(numbers: &[T], count: impl Fn(f64, f64) -> f64) -> [f64; LANES] {
+    let mut lanes = [0.0; LANES];
+    let (chunks, rest) = numbers.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, number) in lanes.iter_mut().zip(chunk) {
+            *lane = count(*lane, number.wide());
+        }
+    }
+    for (lane, number) in lanes.iter_mut().zip(rest) {
+        *lane = count(*lane, number.wide());
+    }
+    lanes
+}
+
+vectorised! {
+    fn squares<T: Element>(numbers: &[T]) -> [f64; LANES] {
+        in_lanes(numbers, |sum, x| sum + x * x)
+    }
+}
+
+vectorised! {
+    fn powers<T: Element>(numbers: &[T], order: f64) -> [f64; LANES] {
+        in_lanes(numbers, |sum, x| sum + x.abs().powf(order))
+    }
+}
+
+vectorised! {
+    fn largest<T: Element>(numbers: &[T]) -> [f64; LANES] {
+        in_lanes(numbers, |most, x| larger(most, x.abs()))
+    }
+}
+
+vectorised! {
+    fn not_numbers<T: Element>(numbers: &[T]) -> [f64; LANES] {
+        counted(numbers, |x| x.is_nan())
+    }
+}
+
+vectorised! {
+    fn not_finite<T: Element>(numbers: &[T]) -> [f64; LANES] {
+        // x · 0 is 0 for finite x, and NaN otherwise.
+        counted(numbers, |x| (*x * T::ZERO).is_nan())
+    }
+}
+
+/// 1 or 0, without a branch.
+#[inline(always)]
+fn one<T: Element>(condition: bool) -> T {
+    if condition { T::one() } else { T::ZERO }
+}
+
+/// Counts elements in their own width; a block's count is far below what `T` holds exactly.
+#[inline(always)]
+fn counted<T: Element>(numbers: &[T], is_counted: impl Fn(&T) -> bool) -> [f64; LANES] {
+    const BLOCK: usize = 1024 * LANES;
+    let mut totals = [0.0; LANES];
+    for block in numbers.chunks(BLOCK) {
+        let mut lanes = [T::ZERO; LANES];
+        let (chunks, rest) = block.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, number) in lanes.iter_mut().zip(chunk) {
+                *lane += one::<T>(is_counted(number));
+            }
+        }
+        for (lane, number) in lanes.iter_mut().zip(rest) {
+            *lane += one::<T>(is_counted(number));
+        }
+        for (total, lane) in totals.iter_mut().zip(lanes) {
+            *total += lane.wide();
+        }
+    }
+    totals
+}
+
+/// A result that a thread leaves for the caller.
+#[derive(Default)]
+pub(super) struct Total(AtomicU64);
+
+impl Total {
+    pub(super) fn set(&self, number: f64) {
+        self.0.store(number.to_bits(), Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+}

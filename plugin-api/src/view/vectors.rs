@@ -1,0 +1,200 @@
+//! Passes over all parameters, all gradients or the like, done by the host.
+
+use std::ptr;
+
+use super::TaskView;
+use crate::Result;
+use crate::abi::ErrorAbi;
+use crate::export::outcome;
+use crate::ext::{Change, Collection, Combination, Reduction, VectorsAbi, VectorsTable};
+
+/// Tensors of a collection for the host's passes over them, kept by a hook from call to call.
+///
+/// ```
+/// # use sconce_plugin_api::prelude::*;
+/// use sconce_plugin_api::ext::{Change, Collection, Reduction};
+/// use sconce_plugin_api::Vectors;
+///
+/// struct Clip {
+///     gradients: Vectors,
+/// }
+///
+/// # impl Clip {
+/// fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///     let squares = task.reduce_vectors(&mut self.gradients, Reduction::Powers(2.0))?;
+///     let norm = squares.iter().sum::<f64>().sqrt();
+///     if norm > 1.0 {
+///         task.change_vectors(&mut self.gradients, Change::Scale(1.0 / norm))?;
+///     }
+///     Ok(())
+/// }
+/// # }
+/// # let _ = Clip { gradients: Vectors::all(Collection::Gradients) };
+/// ```
+#[derive(Clone, Debug)]
+pub struct Vectors {
+    collection: Collection,
+    axis: u32,
+    /// `None`: all of the collection.
+    names: Option<Vec<String>>,
+    /// Where the names were found in the last call.
+    indices: Vec<usize>,
+    results: Vec<f64>,
+}
+
+impl Vectors {
+    /// All tensors of a collection that there are when it is used.
+    pub fn all(collection: Collection) -> Vectors {
+        Vectors {
+            collection,
+            axis: VectorsAbi::WHOLE,
+            names: None,
+            indices: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    /// The tensors of a collection with these names, in this order.
+    pub fn named(
+        collection: Collection,
+        names: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Vectors {
+        Vectors {
+            names: Some(names.into_iter().map(Into::into).collect()),
+            ..Vectors::all(collection)
+        }
+    }
+
+    /// Treats the slices along this dimension one by one, such as the rows of a matrix with 0. A tensor that has no such
+    /// dimension is one slice.
+    #[must_use]
+    pub fn along(mut self, axis: usize) -> Vectors {
+        // No tensor has as many dimensions.
+        self.axis = u32::try_from(axis).unwrap_or(VectorsAbi::WHOLE - 1);
+        self
+    }
+
+    /// Finds the tensors of this call.
+    #[track_caller]
+    fn find(&mut self, task: &TaskView<'_>) -> Result<VectorsAbi> {
+        self.indices.clear();
+        for name in self.names.iter().flatten() {
+            self.indices.push(task.index_of(self.collection, name)?);
+        }
+        Ok(VectorsAbi {
+            indices: if self.names.is_some() {
+                self.indices.as_ptr()
+            } else {
+                ptr::null()
+            },
+            count: self.indices.len(),
+            collection: self.collection as u32,
+            axis: self.axis,
+        })
+    }
+}
+
+impl TaskView<'_> {
+    /// Reduces each tensor, or each slice of each, to a number; results in order.
+    ///
+    /// # Errors
+    ///
+    /// If there is no tensor with one of the names, or the host lacks `sconce.vectors/1` (before 1.3).
+    #[track_caller]
+    pub fn reduce_vectors<'v>(
+        &self,
+        vectors: &'v mut Vectors,
+        reduction: Reduction,
+    ) -> Result<&'v [f64]> {
+        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
+        let found = vectors.find(self)?;
+        let (kind, number) = reduction.numbers();
+        let results = &mut vectors.results;
+        loop {
+            let mut needed = 0;
+            let mut error = ErrorAbi::new();
+            // SAFETY: the context was provided with this view; the indices, the results and the rest are borrowed for the
+            // call, and there is room for as many results as is said.
+            let status = unsafe {
+                (table.reduce)(
+                    self.abi.context,
+                    kind,
+                    number,
+                    &raw const found,
+                    results.as_mut_ptr(),
+                    results.len(),
+                    &raw mut needed,
+                    &raw mut error,
+                )
+            };
+            outcome(status, &error)?;
+            if let Some(found) = results.get(..needed) {
+                // The borrow checker takes a returned slice for one of every turn of the loop.
+                let length = found.len();
+                return Ok(&vectors.results[..length]);
+            }
+            results.resize(needed, 0.0);
+        }
+    }
+
+    /// Changes all tensors in place, or none if there is an error.
+    ///
+    /// Legal where each of them may be changed, such as gradients at `after_backward` and `before_update`.
+    ///
+    /// # Errors
+    ///
+    /// If they may not be changed at this point, are not of floats, are not as many as the numbers of the change, or the host
+    /// lacks `sconce.vectors/1` (before 1.3).
+    #[track_caller]
+    pub fn change_vectors(&mut self, vectors: &mut Vectors, change: Change<'_>) -> Result<()> {
+        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
+        let found = vectors.find(self)?;
+        let mut error = ErrorAbi::new();
+        let status = change.send(|kind, numbers| {
+            // SAFETY: the context was provided with this view; all else is borrowed for the call. This view is borrowed
+            // exclusively, so no other view of the tensors exists.
+            unsafe {
+                (table.change)(
+                    self.abi.context,
+                    kind,
+                    &raw const found,
+                    numbers.as_ptr(),
+                    numbers.len(),
+                    &raw mut error,
+                )
+            }
+        });
+        outcome(status, &error)
+    }
+
+    /// Combines each tensor of `onto` with that of `from` at the same place, or changes none if there is an error.
+    ///
+    /// # Errors
+    ///
+    /// If there are not as many in both, their shapes or types differ, those of `onto` may not be changed at this point, or
+    /// the host lacks `sconce.vectors/1` (before 1.3).
+    #[track_caller]
+    pub fn combine_vectors(
+        &mut self,
+        onto: &mut Vectors,
+        from: &mut Vectors,
+        combination: Combination,
+    ) -> Result<()> {
+        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
+        let (found, others) = (onto.find(self)?, from.find(self)?);
+        let (kind, weight) = combination.numbers();
+        let mut error = ErrorAbi::new();
+        // SAFETY: as in `change_vectors`.
+        let status = unsafe {
+            (table.combine)(
+                self.abi.context,
+                kind,
+                weight,
+                &raw const found,
+                &raw const others,
+                &raw mut error,
+            )
+        };
+        outcome(status, &error)
+    }
+}
