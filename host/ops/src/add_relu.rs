@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
+use super::composed;
 use super::elementwise::{map, relu_gradients};
 use super::tape::apply2;
 use crate::kernels::write_all;
@@ -16,6 +17,9 @@ use crate::vectorised;
 pub fn add_relu(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dims() != b.dims() {
         bail!("{:?} and {:?} can't be added", a.dims(), b.dims())
+    }
+    if composed::is_chosen(a) {
+        return composed::add_relu(a, b);
     }
     apply2(&ready(a)?, &ready(b)?, AddRelu)
 }

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
+use super::composed;
 use super::tape::apply1;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{LANES, largest, number, sum};
@@ -53,6 +54,9 @@ pub fn cross_entropy(
         .is_some_and(|weights| weights.len() != classes)
     {
         bail!("the class weights are not as many as the {classes} classes")
+    }
+    if composed::is_chosen(logits) {
+        return composed::cross_entropy(logits, targets, &terms, divisor);
     }
     let op = CrossEntropyOp {
         log_sums: OnceLock::new(),

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
 
+use super::composed;
 use super::tape::{apply1, apply2};
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::{region, write_all};
@@ -12,19 +13,26 @@ use crate::vectorised;
 
 /// max(x, 0); NaN stays NaN, and the derivative at 0 is 0.
 pub fn relu(x: &Tensor) -> Result<Tensor> {
-    apply1(&ready(x)?, Function::Relu)
+    applied(x, Function::Relu)
 }
 
 /// x · Φ(x) for every element (Hendrycks and Gimpel, 2016), PyTorch's default GELU.
 ///
 /// candle's has a gradient that is accurate to six digits only.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
-    apply1(&ready(x)?, Function::Gelu)
+    applied(x, Function::Gelu)
 }
 
 /// x · σ(x) for every element.
 pub fn silu(x: &Tensor) -> Result<Tensor> {
-    apply1(&ready(x)?, Function::Silu)
+    applied(x, Function::Silu)
+}
+
+fn applied(x: &Tensor, function: Function) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::apply(x, function);
+    }
+    apply1(&ready(x)?, function)
 }
 
 /// An activation function.
@@ -297,12 +305,16 @@ pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dims() != b.dims() {
         bail!("{:?} and {:?} can't be added", a.dims(), b.dims())
     }
+    if composed::is_chosen(a) {
+        return composed::add(a, b);
+    }
     apply2(&ready(a)?, &ready(b)?, Add)
 }
 
 /// a + b of the same shape, without a gradient; other types than `f32` and `f64` are candle's.
 pub(super) fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    if a.dims() != b.dims()
+    if composed::is_chosen(a)
+        || a.dims() != b.dims()
         || a.dtype() != b.dtype()
         || !matches!(a.dtype(), DType::F32 | DType::F64)
     {

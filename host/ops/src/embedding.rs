@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
 
 use super::aside::hand_over;
+use super::composed;
 use super::tape::apply2;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
 use crate::kernels::{add_rows, region, zeros};
@@ -17,6 +18,9 @@ pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
     if dtype != DType::U32 && dtype != DType::I64 {
         bail!("an embedding wants whole numbers, found {dtype:?}")
     }
+    if composed::is_chosen(table) {
+        return composed::embedding(table, tokens);
+    }
     apply2(&ready(table)?, &ready(tokens)?, EmbeddingOp)
 }
 
@@ -24,6 +28,9 @@ pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
 ///
 /// There must be at least `length` positions.
 pub fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::add_positions(x, table);
+    }
     apply2(&ready(x)?, &ready(table)?, PositionsOp)
 }
 

@@ -8,6 +8,7 @@
 //!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `sequences`,
 //!   `squared_error`, `masked`, `elementwise`, `add_relu`.
 //! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
+//! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours.
 //! - `recompute`: blocks that are computed again in the backward pass.
 //! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
 //! - `constants`: frozen parameters ([`hold`]), which operations see detached.
@@ -34,6 +35,7 @@ mod add_relu;
 mod aside;
 mod attention;
 mod batch_norm;
+mod composed;
 mod constants;
 mod conv;
 mod cross_entropy;
@@ -61,6 +63,7 @@ pub use batch_norm::{
     AcrossRanks, ChannelStatistics, SharedBatch, StatisticsSource, batch_norm, batch_norm_across,
     batch_norm_of_batch, batch_norm_then,
 };
+pub use composed::VARIABLE as OPERATIONS_VARIABLE;
 pub use constants::{HeldConstants, hold, is_constant, pruned};
 pub use conv::{After, conv2d, conv2d_then};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy};

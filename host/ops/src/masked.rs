@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
+use super::composed;
 use super::elementwise::map;
 use super::tape::apply1;
 use crate::kernels::write_all;
@@ -20,6 +21,9 @@ pub fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
             x.dims(),
             x.dtype().as_str()
         )
+    }
+    if composed::is_chosen(x) {
+        return composed::masked(x, factors);
     }
     let factors = ready(&factors.detach())?;
     apply1(&ready(x)?, Masked { factors })

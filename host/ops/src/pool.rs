@@ -8,6 +8,7 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, WithDType, bail,
 };
 
+use super::composed;
 use super::tape::apply1;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
 use crate::kernels::{region, write_rows, zeros};
@@ -68,6 +69,12 @@ impl Windows {
         }
     }
 
+    /// Start, end and size with padding of each window.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let spans = self.ranges.iter().zip(&self.sizes);
+        spans.map(|((start, end), size)| (*start, *end, *size))
+    }
+
     /// Number of windows.
     pub fn count(&self) -> usize {
         self.ranges.len()
@@ -76,6 +83,9 @@ impl Windows {
 
 /// Pools (…, height, width) to (…, windows along the height, windows along the width).
 pub fn pool2d(x: &Tensor, kind: PoolKind, down: Windows, across: Windows) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::pool2d(x, kind, &down, &across);
+    }
     apply1(&ready(x)?, PoolOp { kind, down, across })
 }
 

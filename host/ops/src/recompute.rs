@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, Var, bail};
 
 use super::aside::{hand_over, is_collecting, take_before};
+use super::composed;
 use super::constants::{hold, is_constant};
 use super::tape::{self, apply1, apply2, record};
 use crate::storage::{cpu, for_floats, numbers, ready, stored};
@@ -29,6 +30,10 @@ pub fn recomputed(
     again: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
 ) -> Result<Tensor> {
     let (held, trained): (Vec<_>, Vec<_>) = parameters.iter().cloned().partition(is_constant);
+    if composed::is_chosen(x) {
+        // candle's own operations are on no tape that could be run again.
+        return forward(x);
+    }
     let x = ready(x)?;
     let is_tracked = x.track_op() && !is_constant(&x);
     let has_gradient = is_tracked || !trained.is_empty();

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
 
 use super::aside::{hand_over, take_before};
+use super::composed;
 use super::tape::{apply2, apply3};
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{number, sum};
@@ -16,12 +17,18 @@ use crate::vectorised;
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension (Ba et al., 2016). Weight
 /// and bias have that dimension's length.
 pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f64) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::layer_norm(x, weight, bias, epsilon);
+    }
     let op = RowNorm::new(epsilon, true);
     apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
 }
 
 /// x / √(mean of x² + ε) · weight over the last dimension (Zhang and Sennrich, 2019).
 pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::rms_norm(x, weight, epsilon);
+    }
     let op = RowNorm::new(epsilon, false);
     apply2(&ready(x)?, &ready(weight)?, op)
 }

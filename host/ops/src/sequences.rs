@@ -2,6 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
+use super::composed;
 use super::tape::apply1;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
 use crate::kernels::math::number;
@@ -17,6 +18,9 @@ const SQUARE: usize = 16;
 
 /// Swaps the last two dimensions of (batch, rows, columns); the result is contiguous.
 pub fn transpose(x: &Tensor) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::transpose(x);
+    }
     apply1(&ready(x)?, Transpose)
 }
 
@@ -26,6 +30,9 @@ pub fn transpose(x: &Tensor) -> Result<Tensor> {
 ///
 /// If there are no positions.
 pub fn mean_positions(x: &Tensor) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::mean_positions(x);
+    }
     apply1(&ready(x)?, MeanPositions)
 }
 

@@ -2,6 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, Layout, Result, Shape, Tensor, WithDType};
 
+use super::composed;
 use super::tape::apply1;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{largest, sum};
@@ -17,6 +18,9 @@ use crate::vectorised;
 pub fn softmax(x: &Tensor, causal: bool) -> Result<Tensor> {
     if x.elem_count() == 0 {
         return Ok(x.clone());
+    }
+    if composed::is_chosen(x) {
+        return composed::softmax(x, causal);
     }
     apply1(&ready(x)?, Softmax { causal })
 }

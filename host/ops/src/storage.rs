@@ -4,6 +4,7 @@ use candle_core::{
     CpuStorage, DType, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail,
 };
 
+use crate::composed;
 use crate::kernels::all_finite;
 pub(crate) use crate::kernels::math::{Number, number};
 
@@ -73,6 +74,9 @@ pub fn is_finite(tensor: &Tensor) -> Result<bool> {
         DType::F32 | DType::F64 => ready(tensor)?,
         _ => ready(&tensor.to_dtype(DType::F32)?)?,
     };
+    if composed::is_chosen(&tensor) {
+        return composed::is_finite(&tensor);
+    }
     let (guard, layout) = tensor.storage_and_layout();
     let storage = cpu(&guard)?;
     for_floats!(storage, T => Ok(all_finite(numbers::<T>(storage, layout)?)))

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
+use crate::composed;
 use crate::storage::{Number, for_floats, numbers, ready};
 use crate::vectorised;
 
@@ -49,6 +50,9 @@ impl Window {
 /// Row (c, i, j) has the element at tap (i, j) of each window of channel c, in the order of images and windows.
 pub fn unfold2d(x: &Tensor, window: Window) -> Result<Tensor> {
     let sizes = UnfoldSizes::of(x.dims(), window)?;
+    if composed::is_chosen(x) {
+        return composed::unfold2d(x, window);
+    }
     ready(x)?.apply_op1(Unfold(sizes))
 }
 

@@ -6,6 +6,7 @@ mod tiled;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use self::tiled::TiledAttention;
+use super::composed;
 use super::tape::apply1;
 use crate::kernels::fill::{Schedule, SharedSlice, UninitInterleaved, fill_parts};
 use crate::kernels::math::{LANES, largest, number, sum};
@@ -23,6 +24,9 @@ pub fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
     if qkv.elem_count() == 0 {
         let shape = (sizes.batch, sizes.length, sizes.width);
         return Tensor::zeros(shape, qkv.dtype(), qkv.device());
+    }
+    if composed::is_chosen(qkv) {
+        return composed::attention(qkv, heads, causal);
     }
     apply1(&ready(qkv)?, AttentionOp { sizes, causal })
 }

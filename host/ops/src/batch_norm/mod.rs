@@ -17,6 +17,7 @@ use candle_core::{
 };
 
 use super::aside::hand_over;
+use super::composed;
 use super::tape::apply3;
 use crate::kernels::fill::{Rows, Schedule, UninitInterleaved, fill_parts};
 use crate::kernels::math::{sum, sum_by};
@@ -41,6 +42,9 @@ pub struct ChannelStatistics {
 impl ChannelStatistics {
     /// Statistics of a batch, without a gradient.
     pub fn of(x: &Tensor) -> Result<ChannelStatistics> {
+        if composed::is_chosen(x) {
+            return composed::statistics(x);
+        }
         let x = ready(&x.detach())?;
         let Channels { batch, inner, .. } = Channels::of(x.dims())?;
         let both = x.apply_op1_no_bwd(&Statistics)?;
@@ -115,6 +119,10 @@ pub fn batch_norm_then(
     epsilon: f64,
     relu: bool,
 ) -> Result<Tensor> {
+    // What ranks exchange is computed by kernels.
+    if composed::is_chosen(inputs[0]) && !matches!(source, StatisticsSource::Ranks(_)) {
+        return composed::batch_norm(inputs, statistics, &source, epsilon, relu);
+    }
     let statistics = ChannelStatistics {
         mean: ready(&statistics.mean.detach())?,
         variance: ready(&statistics.variance.detach())?,
@@ -137,6 +145,12 @@ pub fn batch_norm_of_batch(
     epsilon: f64,
     relu: bool,
 ) -> Result<(Tensor, ChannelStatistics)> {
+    if composed::is_chosen(inputs[0]) {
+        let statistics = composed::statistics(inputs[0])?;
+        let source = StatisticsSource::Batch;
+        let y = composed::batch_norm(inputs, &statistics, &source, epsilon, relu)?;
+        return Ok((y, statistics));
+    }
     let statistics = Arc::new(OnceLock::new());
     let op = BatchNormOp {
         statistics: Arc::clone(&statistics),

@@ -27,6 +27,7 @@ use self::direct::Direct;
 use self::pointwise::Pointwise;
 use super::Window;
 use super::aside::hand_over;
+use super::composed;
 use super::tape::{apply2, apply3};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::Conv;
@@ -62,6 +63,9 @@ pub fn conv2d_then(
             "{after:?} after a convolution of {:?} has no room for a square",
             x.dims()
         )
+    }
+    if composed::is_chosen(x) {
+        return composed::conv2d(x, weight, bias, window, groups, after);
     }
     let (x, weight) = (ready(x)?, ready(weight)?);
     let op = ConvOp {

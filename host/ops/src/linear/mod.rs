@@ -11,6 +11,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 
 use self::blocked::BlockedLinear;
 use super::aside::hand_over;
+use super::composed;
 use super::elementwise::{Function, KeptValues, map, map_leaving};
 use super::tape::{apply2, apply3};
 use crate::kernels::{Factors, Matrix, add_rows, multiply_all_uninit};
@@ -40,6 +41,9 @@ fn apply(
     bias: Option<&Tensor>,
     function: Option<Function>,
 ) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::linear(x, weight, bias, function);
+    }
     let (x, weight) = (ready(x)?, ready(weight)?);
     let op = LinearOp {
         function,
