@@ -170,3 +170,35 @@ fn names_of_other_systems_are_understood() {
         &["did you mean `learning_rate`?", "did you mean `hooks`?"],
     );
 }
+
+#[test]
+fn without_a_command_it_says_what_is_here_and_what_to_do_next() {
+    let place = Workplace::new(&[]);
+    let finished = place.sconce::<&str>(&[]).expect(0, &[]);
+    let lines: Vec<&str> = finished.stdout.lines().collect();
+    assert!(lines.len() <= 10, "{}", finished.stdout);
+    for words in ["hooks of", "demo", "new-run", "new-plugin NAME", "help"] {
+        assert!(finished.stdout.contains(words), "{}", finished.stdout);
+    }
+}
+
+#[test]
+fn the_demonstration_trains_and_writes_a_report() {
+    let place = Workplace::new(&[]);
+    let finished = place.sconce(&["demo", "--epochs", "2"]).expect(0, &[]);
+    for words in [
+        "the report: sconce-demo/run/report.html",
+        "Next:",
+        "compare",
+    ] {
+        assert!(finished.stdout.contains(words), "{}", finished.stdout);
+    }
+    assert!(place.read("sconce-demo/run/report.html").contains("<html"));
+    // Its manifest is one's own now, and a second demonstration does not touch it.
+    place
+        .sconce(&["check", "sconce-demo/demo.json"])
+        .expect(0, &[]);
+    place
+        .sconce(&["demo"])
+        .expect(2, &["`sconce-demo` is there already", "sconce demo OTHER"]);
+}

@@ -246,6 +246,7 @@ mod unwritable {
             "--version",
             "help run",
             "run --help",
+            "demo --epochs 1",
             "new-plugin my-hook",
             "new-run new.json --yes --task digits",
             "run manifest.json --output again",

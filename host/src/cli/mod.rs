@@ -4,6 +4,7 @@
 
 mod check;
 mod compare;
+mod demo;
 mod env;
 mod eval;
 mod first_look;
@@ -44,6 +45,7 @@ mod trained;
 mod trust;
 mod validate;
 mod verbosity;
+mod welcome;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,12 +64,15 @@ use crate::validate as suite;
 #[derive(Debug, Parser)]
 #[command(name = "sconce", version, about, max_term_width = 100)]
 struct Cli {
+    /// Without one: what is installed, and what to do next.
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Trains on digits with the live view, and shows the report: a first look, in seconds.
+    Demo(demo::DemoArgs),
     /// Writes a plugin with a hook in Rust, C or C++, its tests, and a manifest that uses it.
     NewPlugin(new_plugin::NewPluginArgs),
     /// Prints the header for plugins in C or C++.
@@ -206,7 +211,10 @@ pub fn main() -> ExitCode {
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     stdout::keep();
     let code = match arguments() {
-        Ok(cli) => output::finish(obey(cli.command, tasks)),
+        Ok(Cli { command: None }) => output::finish(welcome::welcome()),
+        Ok(Cli {
+            command: Some(command),
+        }) => output::finish(obey(command, tasks)),
         Err(answer) => output::finish(tell(&answer)),
     };
     if library::is_any_open() {
@@ -255,6 +263,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     launch::stay_with_launcher();
     signals::let_writes_fail();
     let result = match command {
+        Command::Demo(arguments) => demo::demo(&arguments, tasks),
         Command::NewPlugin(arguments) => new_plugin::new_plugin(&arguments),
         Command::Header(arguments) => Ok(header::header(&arguments)),
         Command::NewRun(arguments) => new_run::new_run(&arguments),

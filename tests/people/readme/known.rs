@@ -332,6 +332,19 @@ pub(super) const PAGES: [Page; 5] = [
                  sconce-0.1.0-x86_64-unknown-linux-gnu/examples/digits/run.json",
                 NotHere("`.ci/try-archive` runs it"),
             ),
+            ("python3 -m venv .venv", NotHere("`.ci/try-wheel` does")),
+            (
+                ".venv/bin/pip install sconce_train-0.1.0-py3-none-manylinux_2_35_x86_64.whl",
+                NotHere("`.ci/try-wheel` does"),
+            ),
+            (
+                ".venv/bin/sconce new-run first.json --yes",
+                NotHere("`.ci/try-wheel` does"),
+            ),
+            (
+                ".venv/bin/sconce run first.json",
+                NotHere("`.ci/try-wheel` does"),
+            ),
             (
                 "cargo build --release",
                 NotHere("`.ci/run` runs it, by `.ci/readme-command`"),

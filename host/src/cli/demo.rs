@@ -1,0 +1,172 @@
+//! `sconce demo`: writes a manifest, trains with it, and shows the report.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::{Args, Parser};
+use serde_json::{Value, json};
+
+use super::new_plugin::{standard_plugins, this_program};
+use super::{Cli, manifest_text, output};
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+use crate::plugin::search::{self, Inventory};
+use crate::session::{StartFailure, TaskBuilder};
+
+/// Hooks of the demonstration, as far as their plugins are found.
+const HOOKS: [&str; 4] = ["console", "csv", "checkpoint", "report"];
+
+/// Arguments of `sconce demo`.
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// Directory for the manifest and the run.
+    #[arg(default_value = "sconce-demo")]
+    directory: PathBuf,
+    /// Number of passes over the digits.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: u64,
+    /// Prints lines instead of the live view, which needs a terminal.
+    #[arg(long)]
+    plain: bool,
+    /// Doesn't open the report in a browser.
+    #[arg(long)]
+    no_open: bool,
+}
+
+pub(super) fn demo(arguments: &DemoArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
+    let directory = &arguments.directory;
+    if directory.exists() {
+        let problem = Diagnostic::new(format!("`{}` is there already", directory.display()));
+        return Err(StartFailure::usage(vec![problem.hint(
+            "name another directory: `sconce demo OTHER`, or remove this one",
+        )]));
+    }
+    let manifest = directory.join("demo.json");
+    write(&manifest, arguments.epochs).map_err(|error| {
+        let problem = Diagnostic::new(format!("the manifest can't be written: {error}"));
+        StartFailure::results(vec![problem])
+    })?;
+    let run = directory.join("run");
+    let is_live = !arguments.plain
+        && std::io::stdout().is_terminal()
+        && std::io::stderr().is_terminal()
+        && std::io::stdin().is_terminal();
+    let code = train(&manifest, &run, is_live, tasks)?;
+    if code != exit::DONE {
+        return Ok(code);
+    }
+    let program = this_program();
+    let report = run.join("report.html");
+    if report.exists() {
+        let is_shown = !arguments.no_open && is_live && is_opened(&report);
+        let shown = if is_shown {
+            ", opened in a browser"
+        } else {
+            ""
+        };
+        output::line(&format!("the report: {}{shown}", report.display()));
+    }
+    output::block("\nNext:");
+    let manifest = manifest.display();
+    for (command, what) in [
+        (
+            format!(
+                "{program} run {manifest} --set optimizer.learning_rate=0.01 --output {}",
+                directory.join("faster").display()
+            ),
+            "the same with another learning rate",
+        ),
+        (
+            format!(
+                "{program} compare {} {}",
+                run.display(),
+                directory.join("faster").display()
+            ),
+            "both side by side",
+        ),
+        (format!("{program} new-run"), "a manifest for your own data"),
+    ] {
+        output::line(&format!("  {command}  # {what}"));
+    }
+    Ok(code)
+}
+
+/// Writes the manifest, with the hooks that are found.
+fn write(path: &Path, epochs: u64) -> std::io::Result<()> {
+    let directories: Vec<PathBuf> = standard_plugins().into_iter().collect();
+    let mut searched = directories.clone();
+    searched.extend(search::from_environment());
+    let inventory = Inventory::search(&searched)
+        .with_installed()
+        .without_shadowed();
+    let has = |name: &str| {
+        let mut plugins = inventory.plugins.iter();
+        plugins.any(|plugin| plugin.metadata.hooks.iter().any(|hook| hook.name == *name))
+    };
+    let hooks: Vec<&str> = HOOKS.into_iter().filter(|name| has(name)).collect();
+    let mut manifest = json!({
+        "name": "demo",
+        "seed": 1,
+        "output": "run",
+        "model": {"kind": "mlp", "hidden": [128]},
+        "data": {"kind": "synthetic-digits"},
+        "optimizer": {"kind": "adamw", "learning_rate": 0.001},
+        "train": {"epochs": epochs, "batch_size": 64},
+        "hooks": hooks,
+    });
+    if !directories.is_empty() {
+        let directories = directories.iter().map(|place| json!(place));
+        manifest["plugins"] = directories.collect::<Value>();
+    }
+    if let Some(directory) = path.parent() {
+        fs_err::create_dir_all(directory)?;
+    }
+    fs_err::write(path, manifest_text::text(&manifest))
+}
+
+/// Runs `sconce run` in this process.
+fn train(
+    manifest: &Path,
+    output: &Path,
+    is_live: bool,
+    tasks: &dyn TaskBuilder,
+) -> Result<u8, StartFailure> {
+    let mut words = vec![
+        "sconce".into(),
+        "run".into(),
+        manifest.as_os_str().to_owned(),
+    ];
+    words.extend(["--output".into(), output.as_os_str().to_owned()]);
+    if is_live {
+        words.push("--ui".into());
+    }
+    let parsed = Cli::try_parse_from(words).map_err(|error| {
+        StartFailure::usage(vec![Diagnostic::new(format!(
+            "can't start the run: {error}"
+        ))])
+    })?;
+    match parsed.command {
+        Some(super::Command::Run(arguments)) => super::run::run(&arguments, tasks),
+        _ => Ok(exit::USAGE),
+    }
+}
+
+/// Opens a page in a browser, where there is a screen for one; whether a program took it.
+fn is_opened(page: &Path) -> bool {
+    let has_screen = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else if has_screen("DISPLAY") || has_screen("WAYLAND_DISPLAY") {
+        "xdg-open"
+    } else {
+        return false;
+    };
+    let mut command = Command::new(program);
+    command
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
