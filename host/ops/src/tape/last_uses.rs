@@ -169,8 +169,10 @@ mod tests {
         Ok(())
     }
 
-    /// An identity that counts itself while it is alive.
-    struct Counted(Arc<()>);
+    /// An identity that is counted while it is alive.
+    struct Counted {
+        _count: Arc<()>,
+    }
 
     impl CustomOp1 for Counted {
         fn name(&self) -> &'static str {
@@ -190,7 +192,12 @@ mod tests {
     fn operations_are_dropped_as_the_pass_proceeds() -> Result<()> {
         let (x, w) = (var(&[1.0, -2.0])?, var(&[0.5, 3.0])?);
         let (alive, _recording) = (Arc::new(()), record());
-        let y = apply1(&add(&x, &w)?, Counted(Arc::clone(&alive)))?;
+        let y = apply1(
+            &add(&x, &w)?,
+            Counted {
+                _count: Arc::clone(&alive),
+            },
+        )?;
         let loss = reshape(&linear(&y, &Tensor::ones_like(&w)?, None)?, ())?;
         drop(y);
         assert_eq!(Arc::strong_count(&alive), 2);
