@@ -112,4 +112,10 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
+
+    /// Returns the size of inputs and targets in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let size = |tensor: &Tensor| tensor.elem_count() * tensor.dtype().size_in_bytes();
+        size(&self.inputs) + size(&self.targets)
+    }
 }

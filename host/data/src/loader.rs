@@ -27,6 +27,14 @@ pub struct Preparation {
     pub threads: usize,
     /// Maximum number of batches prepared ahead, at least 1.
     pub ahead: usize,
+    /// Maximum size in bytes of the batches prepared ahead if they are more than [`ahead`](Self::ahead). Of small ones
+    /// many are prepared at a time, so that a thread is not woken for each: that takes longer than a small model's step.
+    pub small: usize,
+}
+
+impl Preparation {
+    /// The default of [`small`](Self::small): what stays in a core's cache.
+    pub const SMALL: usize = 1 << 20;
 }
 
 impl Default for Preparation {
@@ -34,6 +42,7 @@ impl Default for Preparation {
         Preparation {
             threads: 1,
             ahead: 2,
+            small: Preparation::SMALL,
         }
     }
 }
@@ -49,10 +58,11 @@ struct PrefetchPlan {
 struct PrefetchQueue {
     work: PrefetchPlan,
     ahead: usize,
+    small: usize,
     state: Mutex<PrefetchState>,
-    /// Signals that a batch was taken, or that the loader is being dropped.
+    /// Signals that enough batches were taken, or that the loader is being dropped.
     room: Condvar,
-    /// Signals that a batch is ready.
+    /// Signals that a batch is ready while one is awaited.
     ready: Condvar,
 }
 
@@ -62,6 +72,12 @@ struct PrefetchState {
     next: usize,
     handed_out: usize,
     ready: BTreeMap<usize, Result<Batch, DataError>>,
+    /// Size in bytes of the largest batch so far; 0 before the first.
+    size: usize,
+    /// Number of workers that wait for room.
+    waiting: usize,
+    /// Whether the loader's owner waits for a batch.
+    is_awaited: bool,
     is_over: bool,
 }
 
@@ -83,6 +99,7 @@ impl Loader {
                 epoch,
             },
             ahead: preparation.ahead.max(1),
+            small: preparation.small,
             state: Mutex::default(),
             room: Condvar::new(),
             ready: Condvar::new(),
@@ -121,11 +138,16 @@ impl Loader {
             if let Some(batch) = state.ready.remove(&index) {
                 break batch;
             }
+            state.is_awaited = true;
             state = wait(&self.shared.ready, state);
         };
+        state.is_awaited = false;
         state.handed_out = self.next;
+        let is_room = state.waiting > 0 && self.shared.is_room(&state);
         drop(state);
-        self.shared.room.notify_one();
+        if is_room {
+            self.shared.room.notify_all();
+        }
         Some(batch)
     }
 }
@@ -159,6 +181,18 @@ impl PrefetchQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Maximum number of batches prepared ahead.
+    fn limit(&self, state: &PrefetchState) -> usize {
+        let small = self.small.checked_div(state.size).unwrap_or(0);
+        self.ahead.max(small)
+    }
+
+    /// Whether workers that wait for room are to continue: once half of many small batches were taken.
+    fn is_room(&self, state: &PrefetchState) -> bool {
+        let left = state.next - state.handed_out.min(state.next);
+        left < self.ahead.max(self.limit(state) / 2)
+    }
+
     /// Main loop of a worker.
     fn prepare(&self) {
         let mut state = self.lock();
@@ -166,8 +200,12 @@ impl PrefetchQueue {
             if state.is_over || state.next >= self.work.batches.len() {
                 return;
             }
-            if state.next >= state.handed_out + self.ahead {
-                state = wait(&self.room, state);
+            if state.next >= state.handed_out + self.limit(&state) {
+                state.waiting += 1;
+                while !state.is_over && !self.is_room(&state) {
+                    state = wait(&self.room, state);
+                }
+                state.waiting -= 1;
                 continue;
             }
             let index = state.next;
@@ -175,8 +213,12 @@ impl PrefetchQueue {
             drop(state);
             let batch = self.work.gather(index);
             state = self.lock();
+            let size = batch.as_ref().map_or(0, Batch::bytes);
+            state.size = state.size.max(size);
             state.ready.insert(index, batch);
-            self.ready.notify_one();
+            if state.is_awaited {
+                self.ready.notify_one();
+            }
         }
     }
 }

@@ -220,6 +220,7 @@ fn a_batch_depends_on_its_samples_and_the_epoch_alone() {
         let preparation = Preparation {
             threads: 2,
             ahead: 3,
+            small: 0,
         };
         let (indices, all) = (order.clone(), ranges.clone());
         let mut loader = Loader::new(one, indices, all, epoch, preparation);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use candle_core::{DType, Device, Shape, Tensor, Var};
+use candle_core::{DType, Device, Shape, Tensor, TensorId, Var};
 
 use crate::init::Init;
 use crate::random;
@@ -131,6 +131,8 @@ pub struct Parameters {
     entries: Vec<Parameter>,
     /// Index of each name in the order; a model may have tens of thousands.
     places: HashMap<String, usize>,
+    /// Index of each variable in the order.
+    variables: HashMap<TensorId, usize>,
 }
 
 impl Parameters {
@@ -142,6 +144,7 @@ impl Parameters {
             device: device.clone(),
             entries: Vec::new(),
             places: HashMap::new(),
+            variables: HashMap::new(),
         }
     }
 
@@ -213,6 +216,11 @@ impl Parameters {
         found.ok_or_else(|| self.unknown(name))
     }
 
+    /// Returns the index of a variable in the order; none if it is not in the registry.
+    pub fn index_of_variable(&self, variable: &Tensor) -> Option<usize> {
+        self.variables.get(&variable.id()).copied()
+    }
+
     /// Freezes a parameter or unfreezes it: the optimizer does not update frozen ones.
     pub fn set_frozen(&self, name: &str, frozen: bool) -> Result<(), ParametersError> {
         self.get(name)?
@@ -262,6 +270,7 @@ impl Parameters {
         };
         let tensor = var.as_tensor().clone();
         self.places.insert(name.clone(), self.entries.len());
+        self.variables.insert(tensor.id(), self.entries.len());
         self.entries.push(Parameter {
             name,
             var,

@@ -2,8 +2,8 @@
 //!
 //! For every gradient that an operation returns, the store allocates zeros and adds it to them: two more passes over
 //! memory. Most parameters are used once, so this crate's operations set their gradients aside while its own backward
-//! pass runs, which puts them into the store at the end. Everywhere else they return them as usual, so candle's own
-//! `backward` is as complete.
+//! pass runs, which hands them out once they are complete, or puts them into the store at the end. Everywhere else they
+//! return them as usual, so candle's own `backward` is as complete.
 //!
 //! Of an activation that is used twice, as in a residual connection, one gradient is known before the other: an
 //! operation that writes the other one anyway can add to it, which saves a pass for the addition.
@@ -14,8 +14,8 @@ use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor, TensorId};
 
 thread_local! {
-    /// Parameter gradients of the backward pass in progress, if there is one.
-    static ASIDE: RefCell<Option<Vec<(TensorId, Tensor)>>> = const { RefCell::new(None) };
+    /// Variables with gradients of the backward pass in progress, if there is one.
+    static ASIDE: RefCell<Option<Vec<(Tensor, Tensor)>>> = const { RefCell::new(None) };
 
     /// Gradient already known for the current operation's first input.
     static BEFORE: Cell<Option<(TensorId, Tensor)>> = const { Cell::new(None) };
@@ -25,7 +25,7 @@ thread_local! {
 ///
 /// It does so even if an operation panics: gradients set aside or offered for a pass that is over would be lost.
 pub(super) struct Aside {
-    outer: Option<Vec<(TensorId, Tensor)>>,
+    outer: Option<Vec<(Tensor, Tensor)>>,
     outer_before: Option<(TensorId, Tensor)>,
 }
 
@@ -52,14 +52,38 @@ pub(super) fn is_collecting() -> bool {
 
 /// Adds the gradients set aside to a store.
 pub(super) fn bring_back(store: &mut GradStore) -> Result<()> {
-    for (id, gradient) in ASIDE.take().unwrap_or_default() {
-        let sum = match store.get_id(id) {
+    for (variable, gradient) in ASIDE.take().unwrap_or_default() {
+        let sum = match store.get(&variable) {
             Some(before) => before.add(&gradient)?,
             None => gradient,
         };
-        store.insert_id(id, sum);
+        store.insert(&variable, sum);
     }
     Ok(())
+}
+
+/// Takes out the variables for which `is_complete` holds, each with the sum of its gradients.
+pub(super) fn take_complete(
+    is_complete: impl Fn(&Tensor) -> bool,
+) -> Result<Vec<(Tensor, Tensor)>> {
+    let complete: Vec<(Tensor, Tensor)> = ASIDE.with_borrow_mut(|aside| {
+        let aside = aside.iter_mut();
+        aside
+            .flat_map(|aside| aside.extract_if(.., |(variable, _)| is_complete(variable)))
+            .collect()
+    });
+    let mut sums: Vec<(Tensor, Tensor)> = Vec::with_capacity(complete.len());
+    for (variable, gradient) in complete {
+        // In the order in which they would be added to a store.
+        match sums
+            .iter_mut()
+            .find(|(known, _)| known.id() == variable.id())
+        {
+            Some((_, sum)) => *sum = sum.add(&gradient)?,
+            None => sums.push((variable, gradient)),
+        }
+    }
+    Ok(sums)
 }
 
 /// The gradient of a tensor, if wanted, as an operation returns it.
@@ -72,7 +96,7 @@ pub(super) fn hand_over(tensor: &Tensor, gradient: impl Into<Option<Tensor>>) ->
     }
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) => {
-            aside.push((tensor.id(), gradient));
+            aside.push((tensor.clone(), gradient));
             None
         }
         None => Some(gradient),

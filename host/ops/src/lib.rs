@@ -22,7 +22,8 @@
 //! constant inputs, have candle run the op's `cpu_fwd`, and record it. 2. `cpu_fwd` takes slices from `storage` and
 //! computes with [`kernels`]. 3. [`backward`] walks the tape in reverse, calls each op's `bwd` and adds up the
 //! gradients. 4. Where candle's own operations come in between, candle's pass continues from the gradients found so
-//! far. 5. The gradients set aside are added to the store that is returned.
+//! far. 5. The gradients set aside are added to the store that is returned, unless [`backward_giving`] has given them away
+//! as soon as they were complete.
 //!
 //! **States.** A thread records from [`record`] until the [`Recording`] is dropped; [`backward`] empties the tape.
 //! Without a recording, candle's pass does all the work. Tensors are held from [`hold`] until the [`HeldConstants`] is dropped.
@@ -78,7 +79,9 @@ pub use sequences::{mean_positions, transpose};
 pub use softmax::softmax;
 pub use squared_error::mean_squared_error;
 pub use storage::is_finite;
-pub use tape::{Recording, apply1, backward, keeps, record, recorded, recorded_bytes, reshape};
+pub use tape::{
+    Recording, apply1, backward, backward_giving, keeps, record, recorded, recorded_bytes, reshape,
+};
 pub use unfold::{Window, unfold2d};
 
 /// Reproducible standard normal values for tests.

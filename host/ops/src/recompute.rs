@@ -44,17 +44,20 @@ pub fn recomputed(
     let output = forward(&x.detach())?.detach();
     drop(paused);
     let anchor = trained.first().cloned();
+    let used = trained.clone();
     let op = Recomputed {
         output: Mutex::new(Some(output)),
         again: Box::new(again),
         trained,
         held,
     };
-    match anchor {
+    let made = match anchor {
         // Without a gradient of its own, the output would not be recorded.
         Some(anchor) if !is_tracked => apply2(&x, &anchor, op),
         _ => apply1(&x, op),
-    }
+    }?;
+    tape::uses(&made, used);
+    Ok(made)
 }
 
 thread_local! {
@@ -117,7 +120,7 @@ impl Recomputed {
         let recording = record();
         let output = (self.again)(&start)?;
         LARGEST.set(LARGEST.get().max(tape::recorded_bytes()));
-        let (of_start, mut store) = tape::backward_from(&output, gradient, (&start, before))?;
+        let (of_start, mut store) = tape::backward_from(output, gradient, (&start, before))?;
         drop((recording, held));
         for parameter in &self.trained {
             // Collected by the pass in progress: nothing is returned.

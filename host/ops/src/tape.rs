@@ -6,6 +6,7 @@
 //! there, started with the gradients found so far. It does no harm if both passes visit an operation, as gradients add
 //! up.
 
+mod last_uses;
 mod memory;
 
 use std::cell::RefCell;
@@ -18,11 +19,13 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, TensorId,
 };
 
+pub(super) use last_uses::uses;
 pub use memory::{keeps, recorded_bytes};
 
-use super::aside::{Aside, bring_back, hand_over, offer_before, take_before};
+use super::aside::{Aside, bring_back, hand_over, offer_before, take_before, take_complete};
 use super::constants::{self, seen};
 use super::elementwise;
+use last_uses::LastUses;
 
 type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
 type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
@@ -39,6 +42,8 @@ struct RecordedOperation {
     of: Of,
     /// Bytes that the operation keeps beside its inputs and its output.
     beside: usize,
+    /// Variables that the operation uses besides its inputs.
+    inside: Vec<Tensor>,
 }
 
 enum Of {
@@ -54,6 +59,15 @@ impl RecordedOperation {
     fn input(&self) -> &Tensor {
         match &self.of {
             Of::One(x, _) | Of::Two([x, ..], _) | Of::Three([x, ..], _) | Of::Reshaped(x) => x,
+        }
+    }
+
+    /// All inputs of the operation.
+    fn inputs(&self) -> &[Tensor] {
+        match &self.of {
+            Of::One(x, _) | Of::Reshaped(x) => std::slice::from_ref(x),
+            Of::Two(both, _) => both,
+            Of::Three(all, _) => all,
         }
     }
 
@@ -170,6 +184,7 @@ fn note(made: &Tensor, of: impl FnOnce() -> Of) {
                 made,
                 of,
                 beside: 0,
+                inside: Vec::new(),
             });
         }
     });
@@ -229,12 +244,69 @@ pub fn reshape(x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
 ///
 /// If an operation has no gradient, or none for this element type.
 pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
+    backward_giving(loss.clone(), factor, |_, gradient| Ok(Some(gradient)))
+}
+
+/// As [`backward`], but gives each variable to `receive` with its gradient, as soon as that is complete and the
+/// variable's value is not read any more: it may be changed there. A gradient that is returned, and all those that
+/// candle's own operations may contribute to, are in the store.
+///
+/// As the loss holds all activations, they are freed as the pass proceeds if nothing else holds it.
+///
+/// # Errors
+///
+/// As [`backward`], and the first error of `receive`.
+///
+/// ```
+/// use candle_core::{Device, Var};
+/// use sconce_ops as ops;
+///
+/// # fn main() -> candle_core::Result<()> {
+/// let weight = Var::new(&[[1.0_f32, 2.0]], &Device::Cpu)?;
+/// let x = Var::new(&[[3.0_f32, 4.0]], &Device::Cpu)?;
+/// let recording = ops::record();
+/// let loss = ops::reshape(&ops::linear(&x, &weight, None)?, ())?;
+/// let store = ops::backward_giving(loss, 1.0, |variable, gradient| {
+///     if variable.id() != weight.id() {
+///         return Ok(Some(gradient));
+///     }
+///     weight.set(&weight.sub(&gradient)?)?;
+///     Ok(None)
+/// })?;
+/// drop(recording);
+/// assert_eq!(weight.to_vec2::<f32>()?, [[-2.0, -2.0]]);
+/// assert!(store.get(&x).is_some() && store.get(&weight).is_none());
+/// # Ok(())
+/// # }
+/// ```
+pub fn backward_giving(
+    loss: Tensor,
+    factor: f64,
+    mut receive: impl FnMut(&Tensor, Tensor) -> Result<Option<Tensor>>,
+) -> Result<GradStore> {
     let _aside = Aside::begin();
+    let operations = take_operations();
+    let last_uses = LastUses::of(&loss, &operations);
     let mut pending = Pending::default();
-    pending.add(loss, loss.ones_like()?.affine(factor, 0.0)?)?;
-    walk(&mut pending)?;
+    pending.add(&loss, loss.ones_like()?.affine(factor, 0.0)?)?;
+    drop(loss);
+    let mut returned = Vec::new();
+    walk(operations, &mut pending, |index| {
+        let Some(last_uses) = &last_uses else {
+            return Ok(());
+        };
+        for (variable, gradient) in take_complete(|variable| last_uses.is_last(variable, index))? {
+            if let Some(gradient) = receive(&variable, gradient)? {
+                returned.push((variable, gradient));
+            }
+        }
+        Ok(())
+    })?;
     let mut store = pending.go_on()?;
     bring_back(&mut store)?;
+    for (variable, gradient) in returned {
+        store.insert(&variable, gradient);
+    }
     Ok(store)
 }
 
@@ -243,7 +315,7 @@ pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
 /// The gradient of the first input is returned on its own, as far as it comes from this crate's operations. What is
 /// known of it before is added to it.
 pub(super) fn backward_from(
-    output: &Tensor,
+    output: Tensor,
     gradient: &Tensor,
     (input, before): (&Tensor, Option<Tensor>),
 ) -> Result<(Option<Tensor>, GradStore)> {
@@ -252,18 +324,29 @@ pub(super) fn backward_from(
     if let Some(before) = before {
         pending.add(input, before)?;
     }
-    pending.add(output, gradient.clone())?;
-    walk(&mut pending)?;
+    pending.add(&output, gradient.clone())?;
+    drop(output);
+    walk(take_operations(), &mut pending, |_| Ok(()))?;
     let of_input = pending.take(input);
     let mut store = pending.go_on()?;
     bring_back(&mut store)?;
     Ok((of_input, store))
 }
 
-/// Walks the tape in reverse, from the gradients in `pending`, and empties it.
-fn walk(pending: &mut Pending) -> Result<()> {
+/// Takes the recorded operations off the tape.
+fn take_operations() -> Vec<RecordedOperation> {
     let recorded = TAPE.with_borrow_mut(|tape| tape.as_mut().map(std::mem::take));
-    for entry in recorded.unwrap_or_default().into_iter().rev() {
+    recorded.unwrap_or_default()
+}
+
+/// Walks operations in reverse, from the gradients in `pending`, and drops each with what only it holds. After each, calls
+/// `after` with its index.
+fn walk(
+    operations: Vec<RecordedOperation>,
+    pending: &mut Pending,
+    mut after: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    for (index, entry) in operations.into_iter().enumerate().rev() {
         if let Some(gradient) = pending.take(&entry.made) {
             let input = entry.input();
             if let Some(before) = pending.take(input) {
@@ -279,6 +362,8 @@ fn walk(pending: &mut Pending) -> Result<()> {
                 pending.add(input, before)?;
             }
         }
+        drop(entry);
+        after(index)?;
     }
     Ok(())
 }

@@ -100,24 +100,25 @@ impl Exposed {
         tensor.clone()
     }
 
-    /// Exposes the outputs of the batch.
+    /// Exposes the outputs of the batch, without the graph below them: it holds all activations, which the
+    /// backward pass is to free.
     pub fn set_outputs(&self, outputs: &Tensor) {
         if let Some((_, place)) = self.batch.borrow_mut().get_mut(OUTPUTS) {
-            *place = Some(outputs.clone());
+            *place = Some(outputs.detach());
         }
     }
 
-    /// Exposes another tensor of the batch; the loop's own three can't be replaced.
+    /// Exposes another tensor of the batch, without the graph below it; the loop's own three can't be replaced.
     pub fn show(&self, name: Cow<'static, str>, tensor: &Tensor) {
         let mut batch = self.batch.borrow_mut();
         match batch.iter().position(|(known, _)| *known == name) {
             Some(index) if index < FIXED.len() => {}
             Some(index) => {
                 if let Some((_, place)) = batch.get_mut(index) {
-                    *place = Some(tensor.clone());
+                    *place = Some(tensor.detach());
                 }
             }
-            None => batch.push((name, Some(tensor.clone()))),
+            None => batch.push((name, Some(tensor.detach()))),
         }
     }
 

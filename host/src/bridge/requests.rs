@@ -177,6 +177,11 @@ impl Requests {
         self.asked.take()
     }
 
+    /// Whether the update is to be skipped.
+    pub fn skips_update(&self) -> bool {
+        self.skip_update.get()
+    }
+
     /// Whether to skip the update; clears the request.
     pub fn take_skip_update(&self) -> bool {
         self.skip_update.take()

@@ -55,7 +55,8 @@ pub struct TrainConfig {
     #[serde(default = "one")]
     #[schemars(range(max = 256))]
     pub loader_threads: usize,
-    /// Maximum number of prepared batches waiting. Default: two per thread.
+    /// Maximum number of prepared batches waiting. Default: two per thread, or as many small ones as take
+    /// 1 MiB.
     #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     pub prefetch: Option<usize>,
@@ -90,6 +91,7 @@ impl TrainConfig {
         Preparation {
             threads,
             ahead: self.prefetch.unwrap_or(2 * threads.max(1)),
+            small: self.prefetch.map_or(Preparation::SMALL, |_| 0),
         }
     }
 }

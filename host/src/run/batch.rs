@@ -83,11 +83,14 @@ impl Trainer<'_> {
     pub(super) fn differentiate(
         &mut self,
         batch: &Batch,
-        loss: &Tensor,
+        loss: Tensor,
         fraction: f64,
     ) -> Result<(), Leave> {
         self.check_loss(batch)?;
-        self.warn_of_wrong_gradients(batch, loss)?;
+        self.warn_of_wrong_gradients(batch, &loss)?;
+        if self.may_step_early() {
+            return Ok(self.differentiate_and_step(loss, fraction)?);
+        }
         let start = Instant::now();
         let store = self.gradient_store(loss, fraction);
         self.timing.pass.backward += start.elapsed();
@@ -104,11 +107,15 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Computes the gradients of the batch's fraction of its update. The factor is that fraction of the
-    /// update's samples, times the loss scale requested by hooks.
-    fn gradient_store(&self, loss: &Tensor, fraction: f64) -> candle_core::Result<GradStore> {
-        let factor = fraction * self.shared.requests.take_loss_scale();
-        ops::backward(loss, factor)
+    /// Computes the gradients of the batch's fraction of its update.
+    fn gradient_store(&self, loss: Tensor, fraction: f64) -> candle_core::Result<GradStore> {
+        let factor = self.loss_factor(fraction);
+        ops::backward_giving(loss, factor, |_, gradient| Ok(Some(gradient)))
+    }
+
+    /// The factor of a batch's loss: its fraction of the update's samples, times the loss scale requested by hooks.
+    pub(super) fn loss_factor(&self, fraction: f64) -> f64 {
+        fraction * self.shared.requests.take_loss_scale()
     }
 
     /// Runs the first part of the gradient audit, once, before the first backward pass. It finds operations
@@ -161,9 +168,7 @@ impl Trainer<'_> {
 
     /// Steps the parameters by the visible gradients.
     pub(super) fn step_parameters(&mut self, gradients: &Gradients) -> Result<(), RunError> {
-        let groups = self.shared.groups.borrow();
-        self.optimizer.groups_mut().follow(&groups);
-        drop(groups);
+        self.follow_groups();
         let start = Instant::now();
         let step = self.optimizer.step(self.task.parameters(), gradients);
         self.timing.pass.update += start.elapsed();
@@ -172,6 +177,12 @@ impl Trainer<'_> {
             self.show_optimizer();
         }
         Ok(())
+    }
+
+    /// Gives the optimizer the learning rates and momenta that hooks have set.
+    pub(super) fn follow_groups(&mut self) {
+        let groups = self.shared.groups.borrow();
+        self.optimizer.groups_mut().follow(&groups);
     }
 }
 

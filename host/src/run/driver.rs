@@ -263,6 +263,8 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn check_training_batch(&mut self) -> Result<(), Leave> {
+        // Of a batch before a rollback.
+        self.update.is_stepped = false;
         self.expect_real_parameters()
     }
 
@@ -289,7 +291,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn backward(&mut self, batch: &Batch, loss: Tensor, fraction: f64) -> Result<(), Leave> {
-        self.differentiate(batch, &loss, fraction)
+        self.differentiate(batch, loss, fraction)
     }
 
     fn accumulate(&mut self) -> Result<(), Leave> {
@@ -302,6 +304,9 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn show_accumulated(&mut self) -> Result<bool, Leave> {
+        if self.update.is_stepped {
+            return Ok(true);
+        }
         let gradients = if self.ranks.is_some() {
             self.joint_gradients()?
         } else {
@@ -316,6 +321,9 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn step(&mut self, is_skipped: bool) -> Result<bool, Leave> {
+        if std::mem::take(&mut self.update.is_stepped) {
+            return Ok(true);
+        }
         let gradients = self.shared.tensors.take_gradients();
         let Some(gradients) = gradients.filter(|_| !is_skipped) else {
             return Ok(false);

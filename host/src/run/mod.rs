@@ -4,7 +4,8 @@
 //!
 //! - `driver`: what the trainer does between mount points. The order, and the `Position` with the counters, are
 //!   those of [`sconce_plugin_api::lifecycle`], which the test kit runs too
-//! - `trainer`: from the start of a run to its report; `batch`: the work on one batch
+//! - `trainer`: from the start of a run to its report; `batch`: the work on one batch;
+//!   `early_step`: parameters stepped during the backward pass
 //! - `modules`, `record`: hooks at the model's modules
 //! - `measured`: what a batch adds to the metrics
 //! - `plan`, `update`, `losses`, `sets`, `timing`, `saver`, `outside`: the state of the run
@@ -39,6 +40,7 @@ mod batch;
 mod costs;
 mod drift;
 mod driver;
+mod early_step;
 mod epoch_snapshot;
 mod exchange;
 mod failure;

@@ -9,4 +9,6 @@ pub(super) struct Update {
     pub(super) accumulated: GradientTree,
     /// Whether the gradients have been audited, which happens in the first iteration.
     pub(super) is_audited: bool,
+    /// Whether the parameters were stepped during the backward pass of this update's batch.
+    pub(super) is_stepped: bool,
 }

@@ -56,9 +56,17 @@ impl Dataset for Counted {
 }
 
 fn loader(data: &Arc<Counted>, threads: usize, ahead: usize) -> Loader {
+    loader_of_small(data, threads, ahead, 0)
+}
+
+fn loader_of_small(data: &Arc<Counted>, threads: usize, ahead: usize, small: usize) -> Loader {
     let order: Vec<u32> = (0..1000).rev().collect();
     let batches = (0..100).map(|batch| batch * 10..batch * 10 + 10).collect();
-    let preparation = Preparation { threads, ahead };
+    let preparation = Preparation {
+        threads,
+        ahead,
+        small,
+    };
     Loader::new(Arc::clone(data) as _, order, batches, 3, preparation)
 }
 
@@ -91,6 +99,35 @@ fn no_more_than_asked_for_is_prepared_ahead() {
         drop(loader);
         let gathered = data.gathered.load(Ordering::SeqCst);
         assert!((10..=14).contains(&gathered), "{threads}: {gathered}");
+    }
+}
+
+#[test]
+fn of_small_batches_as_many_as_their_size_allows_are_prepared_ahead() {
+    // Ten samples of two numbers of four bytes each: sixteen batches.
+    let small = 16 * 10 * 2 * 4;
+    for threads in [1, 3] {
+        let data = Counted::new(None);
+        let mut loader = loader_of_small(&data, threads, 2, small);
+        loader.next_batch().expect("a batch").expect("no error");
+        // With all of them there, the threads wait until half of them are taken.
+        let gathered = || data.gathered.load(Ordering::SeqCst);
+        while gathered() < 17 || loader.shared.lock().waiting < threads {
+            thread::yield_now();
+        }
+        for _ in 0..8 {
+            loader.next_batch().expect("a batch").expect("no error");
+        }
+        assert_eq!(gathered(), 17, "{threads} threads");
+        loader.next_batch().expect("a batch").expect("no error");
+        while gathered() < 26 || loader.shared.lock().waiting < threads {
+            thread::yield_now();
+        }
+        for _ in 10..100 {
+            loader.next_batch().expect("a batch").expect("no error");
+        }
+        drop(loader);
+        assert_eq!(gathered(), 100, "{threads} threads");
     }
 }
 

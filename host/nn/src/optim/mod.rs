@@ -44,6 +44,22 @@ pub trait Optimizer {
         &mut self,
         parameters: &Parameters,
         gradients: &Gradients,
+    ) -> Result<(), OptimizerError> {
+        for index in 0..parameters.len() {
+            if let Some(gradient) = gradients.at(index) {
+                self.step_one(parameters, index, gradient)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Performs a step of the registry's entry at `index` alone, unless it is frozen. Whether a step is done at once or
+    /// for one parameter after the other, in any order, makes no difference to the results.
+    fn step_one(
+        &mut self,
+        parameters: &Parameters,
+        index: usize,
+        gradient: &Tensor,
     ) -> Result<(), OptimizerError>;
 
     /// Returns the parameter groups, with their learning rates.

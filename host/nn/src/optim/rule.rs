@@ -6,7 +6,6 @@ use candle_core::Tensor;
 use super::moments::Moments;
 use super::sweep::{Sweep, sweep};
 use super::{Groups, Optimizer, OptimizerError, ParameterGroup};
-use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
 /// An optimizer that is fully defined by its sweep.
@@ -27,30 +26,30 @@ pub(super) trait SweepRule {
 }
 
 impl<R: SweepRule> Optimizer for R {
-    fn step(
+    fn step_one(
         &mut self,
         parameters: &Parameters,
-        gradients: &Gradients,
+        index: usize,
+        gradient: &Tensor,
     ) -> Result<(), OptimizerError> {
-        for (index, parameter) in parameters.iter().enumerate() {
-            let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
-                continue;
-            };
-            let failed = |source| OptimizerError::Step {
-                parameter: parameter.name().to_owned(),
-                source,
-            };
-            let tensor = parameter.tensor();
-            let count = self.parts_mut().1.entry(index).steps + 1;
-            let step = {
-                let group = self.parts().0.shared(index, parameter.share());
-                self.sweep(&group, count as f64)
-            };
-            let moments = self.parts_mut().1;
-            let entry = moments.state_with_moments(index, tensor).map_err(failed)?;
-            sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
-            entry.steps = count;
-        }
+        let trained = parameters.at(index).filter(|entry| entry.is_trainable());
+        let Some(parameter) = trained else {
+            return Ok(());
+        };
+        let failed = |source| OptimizerError::Step {
+            parameter: parameter.name().to_owned(),
+            source,
+        };
+        let tensor = parameter.tensor();
+        let count = self.parts_mut().1.entry(index).steps + 1;
+        let step = {
+            let group = self.parts().0.shared(index, parameter.share());
+            self.sweep(&group, count as f64)
+        };
+        let moments = self.parts_mut().1;
+        let entry = moments.state_with_moments(index, tensor).map_err(failed)?;
+        sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
+        entry.steps = count;
         Ok(())
     }
 

@@ -5,7 +5,6 @@ use candle_core::Tensor;
 use super::moments::Moments;
 use super::sweep::{Float, Sweep, SweepSlices, sweep};
 use super::{Groups, Optimizer, OptimizerError};
-use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
 /// SGD as PyTorch's `torch.optim.SGD` computes it, for each element of a parameter p with
@@ -58,42 +57,42 @@ impl Sgd {
 }
 
 impl Optimizer for Sgd {
-    fn step(
+    fn step_one(
         &mut self,
         parameters: &Parameters,
-        gradients: &Gradients,
+        index: usize,
+        gradient: &Tensor,
     ) -> Result<(), OptimizerError> {
-        for (index, parameter) in parameters.iter().enumerate() {
-            let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
-                continue;
-            };
-            let failed = |source| OptimizerError::Step {
-                parameter: parameter.name().to_owned(),
-                source,
-            };
-            let tensor = parameter.tensor();
-            // The first step with momentum, which may not be the parameter's first step.
-            let is_first = self.moments.entry(index).moments[0].is_none();
-            let group = self.groups.shared(index, parameter.share());
-            let momentum = group.momentum.unwrap_or(self.momentum);
-            let entry = if momentum == 0.0 {
-                self.moments.entry(index)
-            } else {
-                self.moments
-                    .state_with_moments(index, tensor)
-                    .map_err(failed)?
-            };
-            let step = SgdStep {
-                learning_rate: group.learning_rate,
-                weight_decay: group.weight_decay,
-                momentum,
-                dampening: self.dampening,
-                nesterov: self.nesterov,
-                is_first,
-            };
-            sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
-            entry.steps += 1;
-        }
+        let trained = parameters.at(index).filter(|entry| entry.is_trainable());
+        let Some(parameter) = trained else {
+            return Ok(());
+        };
+        let failed = |source| OptimizerError::Step {
+            parameter: parameter.name().to_owned(),
+            source,
+        };
+        let tensor = parameter.tensor();
+        // The first step with momentum, which may not be the parameter's first step.
+        let is_first = self.moments.entry(index).moments[0].is_none();
+        let group = self.groups.shared(index, parameter.share());
+        let momentum = group.momentum.unwrap_or(self.momentum);
+        let entry = if momentum == 0.0 {
+            self.moments.entry(index)
+        } else {
+            self.moments
+                .state_with_moments(index, tensor)
+                .map_err(failed)?
+        };
+        let step = SgdStep {
+            learning_rate: group.learning_rate,
+            weight_decay: group.weight_decay,
+            momentum,
+            dampening: self.dampening,
+            nesterov: self.nesterov,
+            is_first,
+        };
+        sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
+        entry.steps += 1;
         Ok(())
     }
 

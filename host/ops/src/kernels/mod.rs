@@ -13,7 +13,7 @@
 //!   scheduling policy.
 //! - `fresh`: uninitialised memory that is written before it is read.
 //! - [`fill`]: memory whose parts are written by the threads of a region.
-//! - `matrix`, `product`: matrix views, and their multiplication by the crate `gemm`.
+//! - `matrix`, `product`: matrix views, and their multiplication by the crate `gemm`; `outer`: products of depth 1.
 //! - `tile`: matrix multiplication and transposition in registers, without packing.
 //! - `blocked`: multiplication of large `f32` matrices by tiles of packed blocks.
 //! - `rows`, `finite`, [`strokes`]: sums of rows, the check for NaN and infinity, distances for drawing.
@@ -41,6 +41,7 @@ mod inside;
 mod level;
 pub(crate) mod math;
 mod matrix;
+mod outer;
 mod pool;
 mod product;
 pub mod region;

@@ -8,6 +8,7 @@ use gemm::Parallelism;
 use super::fill::{Rows, Schedule, fill_chunks};
 use super::math::Number;
 use super::matrix::{Matrix, TargetMatrix};
+use super::outer;
 use super::{UninitBuffer, add_rows, has_tiles, region, transpose_at, write_all, written};
 use crate::vectorised;
 
@@ -67,6 +68,16 @@ impl<'a, T: Number> Job<'a, T> {
         if rows.is_empty() || columns.is_empty() {
             return;
         }
+        if self.is_outer() {
+            for row in rows {
+                let factor = self.left.numbers[row * self.left.row_step];
+                // SAFETY: by this function's contract row and columns lie inside the target, and nothing else accesses
+                // their elements.
+                let line = unsafe { self.target.line(row, columns.clone()) };
+                outer::write_row(factor, &self.right.numbers[columns.clone()], line);
+            }
+            return;
+        }
         if self.is_better_transposed(&rows, &columns) {
             // SAFETY: by this function's contract rows and columns lie inside the target and nothing else accesses
             // their elements, which is all that `run_transposed` requires.
@@ -91,6 +102,15 @@ impl<'a, T: Number> Job<'a, T> {
             let start = rows.start * target.row_step + columns.start * target.column_step;
             self.multiply(rows, columns, target.start.add(start), steps, adds);
         }
+    }
+
+    /// Whether the product is an outer product that is written row by row.
+    fn is_outer(&self) -> bool {
+        let (target, right) = (&self.target, &self.right);
+        self.left.columns == 1
+            && (target.column_step, right.column_step) == (1, 1)
+            && !target.adds
+            && target.begin.is_none()
     }
 
     /// Whether it is faster to compute the product column-major and to transpose it afterwards.
@@ -194,7 +214,8 @@ impl<'a, T: Number> Job<'a, T> {
         }
     }
 
-    /// Computes part `index` of `count`: a range of the rows or of the columns, whichever are more.
+    /// Computes part `index` of `count`: a range of the rows or of the columns, whichever are more. Of an outer product
+    /// it is a range of the rows if there are enough, as they are contiguous.
     ///
     /// # Safety
     ///
@@ -202,10 +223,11 @@ impl<'a, T: Number> Job<'a, T> {
     #[expect(unsafe_code, reason = "parts are disjoint")]
     unsafe fn part(&self, index: usize, count: usize) {
         let (rows, columns) = (self.target.rows, self.target.columns);
+        let is_by_rows = columns <= rows || self.is_outer() && rows >= count * STEP;
         // SAFETY: `region::range` gives parts disjoint ranges inside the target, and by this function's contract no
         // other thread computes this one.
         unsafe {
-            if columns <= rows {
+            if is_by_rows {
                 self.run(region::range(rows, STEP, index, count), 0..columns);
             } else {
                 self.run(0..rows, region::range(columns, STEP, index, count));
@@ -339,6 +361,8 @@ mod tests {
             (64, 256, 96),
             (300, 33, 65),
             (1, 700, 300),
+            (33, 70, 1),
+            (5, 3, 1),
         ] {
             let (a, b) = (numbers(m, k, 1), numbers(k, n, 2));
             let expected = slow(&a, &b, m, n, k);

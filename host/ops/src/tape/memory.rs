@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use candle_core::{CpuStorage, Storage, Tensor};
 
-use super::{Of, RecordedOperation, TAPE};
+use super::{RecordedOperation, TAPE};
 
 /// Bytes of the activations that the recording in progress holds for the backward pass: inputs and outputs of its
 /// operations, each once, without variables, and what operations keep beside them.
@@ -38,18 +38,13 @@ pub fn keeps(bytes: usize) {
 impl RecordedOperation {
     /// Output and inputs, without variables.
     fn tensors(&self) -> impl Iterator<Item = &Tensor> {
-        let inputs = match &self.of {
-            Of::One(x, _) | Of::Reshaped(x) => std::slice::from_ref(x),
-            Of::Two(both, _) => &both[..],
-            Of::Three(all, _) => &all[..],
-        };
-        let all = std::iter::once(&self.made).chain(inputs);
+        let all = std::iter::once(&self.made).chain(self.inputs());
         all.filter(|tensor| !tensor.is_variable())
     }
 }
 
 /// Address and size in bytes of a tensor's memory.
-fn memory(tensor: &Tensor) -> Option<(usize, usize)> {
+pub(super) fn memory(tensor: &Tensor) -> Option<(usize, usize)> {
     fn of<T>(elements: &[T]) -> (usize, usize) {
         (elements.as_ptr().addr(), size_of_val(elements))
     }
