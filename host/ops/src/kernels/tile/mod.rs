@@ -392,6 +392,11 @@ impl Product<'_, '_> {
                 right_outer = right_outer.wrapping_add(self.right.steps.0);
             }
             for (row, [first, second]) in sums.into_iter().enumerate() {
+                let [first, second] = if self.target.rectifies {
+                    [R::rectified(first), R::rectified(second)]
+                } else {
+                    [first, second]
+                };
                 let to = target.add(row * row_step);
                 let next = to.wrapping_add(R::LANES);
                 if WHOLE {
