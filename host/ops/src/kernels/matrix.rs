@@ -73,7 +73,7 @@ pub(crate) struct TargetMatrix<'a, T> {
     pub(super) adds: bool,
     /// Initial value of each row, to which the product is added: an element for each column.
     pub(super) begin: Option<&'a [T]>,
-    /// Whether negative elements of the product are replaced by 0.
+    /// Whether negative elements of the product are replaced by 0; for a product whose depth is not divided further.
     pub(super) rectifies: bool,
     lifetime: PhantomData<&'a mut T>,
 }

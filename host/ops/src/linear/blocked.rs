@@ -1,7 +1,7 @@
 //! A linear layer of several rows by packed blocks.
 //!
 //! In the forward pass of a layer with at least as many rows as outputs, the weight is packed once for all threads, and the
-//! activation is applied to some rows at a time while they are in cache. In the backward pass the activation's gradient
+//! activation is applied to some rows at a time while they are in cache; with fewer rows the weight is read in place. In the backward pass the activation's gradient
 //! and the bias's are computed in one pass, and the products of both matrices in one parallel region.
 
 use super::sizes::LinearSizes;
@@ -9,7 +9,7 @@ use crate::elementwise::{Function, KeptValues, map_leaving};
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
     BlockScratch, Blocked, Factors, Matrix, PackedRight, add_rows, multiply_blocked,
-    multiply_packed_uninit, region, zeros,
+    multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
 };
 
 /// Rows processed at once in the forward pass: whole tiles, and few enough that threads finish at about the same time.
@@ -58,11 +58,15 @@ impl BlockedLinear {
         let left = Matrix::new(x, rows, inputs);
         let right = Matrix::new(weight, outputs, inputs).t();
         if outputs > rows {
-            let row = bias;
-            let product = Blocked::new(Factors { left, right, row }).rectified(rectifies);
-            let [y] = multiply_blocked(self.threads, [Some(product)]);
-            // It was asked for, so it is there.
-            let mut product = y.unwrap_or_default();
+            let mut product = if pays_in_place(rows, inputs, outputs) {
+                multiply_in_place(self.threads, left, right.t(), (bias, rectifies))
+            } else {
+                let row = bias;
+                let product = Blocked::new(Factors { left, right, row }).rectified(rectifies);
+                let [y] = multiply_blocked(self.threads, [Some(product)]);
+                // It was asked for, so it is there.
+                y.unwrap_or_default()
+            };
             let Some(function) = function else {
                 return (product, None);
             };

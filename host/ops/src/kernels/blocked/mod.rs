@@ -5,7 +5,8 @@
 //! tiles read them: the left one into *strips*, as high as tiles, and the right one into *panels*, as wide (Goto and van
 //! de Geijn, 2008).
 //!
-//! **Parts.** `pack`: copies into strips and panels. `prefetch`: what is packed next. This file: how a product is divided.
+//! **Parts.** `pack`: copies into strips and panels. `prefetch`: what is packed next. `in_place`: products of few rows,
+//! which need no strips. This file: how a product is divided.
 //!
 //! **Flow.** 1. The smaller matrix is packed by all threads, as all of them need all of it. 2. The target is divided along
 //! the larger one into units, which threads take as they are free: a unit packs its own part of the larger matrix,
@@ -16,12 +17,14 @@
 //! the row that is added, if any. So neither how it is divided, nor the number of threads, nor AVX2 or AVX-512 changes a
 //! bit.
 
+mod in_place;
 mod pack;
 mod prefetch;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+pub(crate) use in_place::{multiply_in_place, pays_in_place};
 pub(crate) use pack::PackedRight;
 use pack::{PackedLeft, pack_panels, pack_strips, strips_size};
 
@@ -98,9 +101,7 @@ impl<'a> Blocked<'a> {
         } else {
             (self.right.columns, tile_columns())
         };
-        let most = LARGEST_UNIT.next_multiple_of(step);
-        let even = length.div_ceil(threads * UNITS).next_multiple_of(step);
-        even.clamp(step, most)
+        even_unit(threads, length, step)
     }
 
     /// Number of units for this number of threads.
@@ -112,6 +113,13 @@ impl<'a> Blocked<'a> {
         };
         length.div_ceil(self.unit(threads))
     }
+}
+
+/// Length of a unit of this many rows or columns, a multiple of `step`.
+fn even_unit(threads: usize, length: usize, step: usize) -> usize {
+    let most = LARGEST_UNIT.next_multiple_of(step);
+    let even = length.div_ceil(threads * UNITS).next_multiple_of(step);
+    even.clamp(step, most)
 }
 
 /// Scratch memory of a thread for its own blocks.

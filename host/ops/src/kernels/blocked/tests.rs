@@ -67,18 +67,18 @@ fn products_of_all_sizes_and_orders_are_the_slow_ones() {
                 assert_eq!(first.as_ref(), Some(&exact), "{m} {k} {n}");
                 assert_eq!(second.as_ref(), Some(&with_row), "{m} {k} {n}");
                 assert!(none.is_none());
-                let rectified = Blocked::new(begun).rectified(true);
-                let [rectified] = multiply_blocked(threads, [Some(rectified)]);
+                let product = Blocked::new(begun).rectified(true);
+                let [found] = multiply_blocked(threads, [Some(product)]);
                 let expected: Vec<f32> = with_row.iter().map(|x| x.max(0.0)).collect();
-                assert_eq!(rectified, Some(expected), "{m} {k} {n}");
+                assert_eq!(found, Some(expected), "{m} {k} {n}");
             }
             let packed = PackedRight::new(2, right);
             let mut own = UninitBuffer::new((m - 3) * n);
             let mut scratch = BlockScratch::default();
             let rows = 3..m;
-            let begin = (Some(&*row), false);
+            let start = (Some(&*row), false);
             let own =
-                multiply_packed_uninit(own.slots(), left, &rows, &packed, begin, &mut scratch);
+                multiply_packed_uninit(own.slots(), left, &rows, &packed, start, &mut scratch);
             assert_eq!(own, &with_row[3 * n..]);
         }
     }
@@ -124,12 +124,21 @@ fn elements_are_sums_in_the_order_of_the_depth_rounded_at_each_step() {
             row: Some(&row),
         };
         let [found] = multiply_blocked(2, [Some(Blocked::new(factors))]);
-        for (index, found) in found.expect("it is wanted").into_iter().enumerate() {
+        let weight = stored(&right, columns, true);
+        let weight = Matrix::new(&weight, columns, depth);
+        let in_place = multiply_in_place(2, factors.left, weight, (Some(&row), false));
+        let found = found.expect("it is wanted").into_iter().zip(in_place);
+        for (index, (found, in_place)) in found.enumerate() {
             let (i, j) = (index / columns, index % columns);
             let add = |sum, l: usize| left[i * depth + l].mul_add(right[l * columns + j], sum);
             let exact: f32 = (0..depth).fold(row[j], add);
             assert_eq!(found.to_bits(), exact.to_bits(), "{i} {j}");
+            assert_eq!(in_place.to_bits(), exact.to_bits(), "{i} {j}");
         }
+        let rectified = multiply_in_place(3, factors.left, weight, (None, true));
+        let plain = multiply_in_place(1, factors.left, weight, (None, false));
+        let expected: Vec<f32> = plain.iter().map(|x| x.max(0.0)).collect();
+        assert_eq!(rectified, expected);
     }
 }
 
