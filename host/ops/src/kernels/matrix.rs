@@ -73,6 +73,8 @@ pub(crate) struct TargetMatrix<'a, T> {
     pub(super) adds: bool,
     /// Initial value of each row, to which the product is added: an element for each column.
     pub(super) begin: Option<&'a [T]>,
+    /// Whether negative elements of the product are replaced by 0; for a product whose depth is not divided further.
+    pub(super) rectifies: bool,
     lifetime: PhantomData<&'a mut T>,
 }
 
@@ -115,6 +117,7 @@ impl<'a, T> TargetMatrix<'a, T> {
             column_step,
             adds: false,
             begin: None,
+            rectifies: false,
             lifetime: PhantomData,
         }
     }
@@ -183,6 +186,7 @@ impl<'a, T> TargetMatrix<'a, T> {
             column_step: 1,
             adds: false,
             begin: None,
+            rectifies: false,
             lifetime: PhantomData,
         }
     }
@@ -216,6 +220,7 @@ impl<'a, T> TargetMatrix<'a, T> {
             column_step: 1,
             adds: true,
             begin: None,
+            rectifies: false,
             lifetime: PhantomData,
         }
     }

@@ -51,7 +51,8 @@ pub mod threads;
 mod tile;
 
 pub(crate) use blocked::{
-    BlockScratch, Blocked, PackedRight, multiply_blocked, multiply_packed_uninit,
+    BlockScratch, Blocked, PackedRight, multiply_blocked, multiply_in_place,
+    multiply_packed_uninit, pays_in_place,
 };
 pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};

@@ -1,15 +1,15 @@
 //! A linear layer of several rows by packed blocks.
 //!
 //! In the forward pass of a layer with at least as many rows as outputs, the weight is packed once for all threads, and the
-//! activation is applied to some rows at a time while they are in cache. In the backward pass the activation's gradient
+//! activation is applied to some rows at a time while they are in cache; with fewer rows the weight is read in place. In the backward pass the activation's gradient
 //! and the bias's are computed in one pass, and the products of both matrices in one parallel region.
 
 use super::sizes::LinearSizes;
 use crate::elementwise::{Function, KeptValues, map_leaving};
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
-    BlockScratch, Blocked, Factors, Matrix, PackedRight, UninitBuffer, add_rows, multiply_blocked,
-    multiply_packed_uninit, region, zeros,
+    BlockScratch, Blocked, Factors, Matrix, PackedRight, add_rows, multiply_blocked,
+    multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
 };
 
 /// Rows processed at once in the forward pass: whole tiles, and few enough that threads finish at about the same time.
@@ -52,48 +52,45 @@ impl BlockedLinear {
             outputs,
             inputs,
         } = self.sizes;
-        let leaves = function.is_some_and(|function| function != Function::Relu);
+        // `ReLU` is computed with the product, and what it needs for the backward pass are its outputs.
+        let rectifies = function == Some(Function::Relu);
+        let function = function.filter(|_| !rectifies);
         let left = Matrix::new(x, rows, inputs);
         let right = Matrix::new(weight, outputs, inputs).t();
         if outputs > rows {
-            let row = bias;
-            let product = Blocked::new(Factors { left, right, row });
-            let [y] = multiply_blocked(self.threads, [Some(product)]);
-            // It was asked for, so it is there.
-            let mut product = y.unwrap_or_default();
+            let mut product = if pays_in_place(rows, inputs, outputs) {
+                multiply_in_place(self.threads, left, right.t(), (bias, rectifies))
+            } else {
+                let row = bias;
+                let product = Blocked::new(Factors { left, right, row }).rectified(rectifies);
+                let [y] = multiply_blocked(self.threads, [Some(product)]);
+                // It was asked for, so it is there.
+                y.unwrap_or_default()
+            };
             let Some(function) = function else {
                 return (product, None);
             };
             let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
-            return (y, leaves.then_some(product));
+            return (y, Some(product));
         }
         let right = PackedRight::new(self.threads, right);
         let memory = (
             UninitRows::new(rows, outputs),
-            UninitRows::new(rows, if leaves { outputs } else { 0 }),
+            UninitRows::new(rows, if function.is_some() { outputs } else { 0 }),
         );
-        let product_size = if function.is_some() && !leaves {
-            AT_ONCE * outputs
-        } else {
-            0
-        };
-        let room = || (BlockScratch::default(), UninitBuffer::new(product_size));
         let schedule = Schedule::of_size(self.threads, rows, AT_ONCE);
-        let (y, kept) = fill_parts_with(schedule, memory, room, |room, rows, (y, kept)| {
-            let (scratch, product) = room;
+        let room = BlockScratch::default;
+        let (y, kept) = fill_parts_with(schedule, memory, room, |scratch, rows, (y, kept)| {
             let Some(function) = function else {
-                let y = multiply_packed_uninit(y, left, rows, &right, bias, scratch);
+                let begin = (bias, rectifies);
+                let y = multiply_packed_uninit(y, left, rows, &right, begin, scratch);
                 return (y, zeros(kept));
             };
-            if leaves {
-                let kept = multiply_packed_uninit(kept, left, rows, &right, bias, scratch);
-                return (function.keeping_derivatives(kept, y), kept);
-            }
-            let product = &mut product.slots()[..y.len()];
-            let product = multiply_packed_uninit(product, left, rows, &right, bias, scratch);
-            (function.keeping_derivatives(product, y), zeros(kept))
+            let begin = (bias, false);
+            let kept = multiply_packed_uninit(kept, left, rows, &right, begin, scratch);
+            (function.keeping_derivatives(kept, y), kept)
         });
-        (y, leaves.then_some(kept))
+        (y, function.is_some().then_some(kept))
     }
 
     /// Computes the gradients of the bias (empty if there is none), and those of weight and input where wanted.

@@ -5,7 +5,8 @@
 //! tiles read them: the left one into *strips*, as high as tiles, and the right one into *panels*, as wide (Goto and van
 //! de Geijn, 2008).
 //!
-//! **Parts.** `pack`: copies into strips and panels. `prefetch`: what is packed next. This file: how a product is divided.
+//! **Parts.** `pack`: copies into strips and panels. `prefetch`: what is packed next. `in_place`: products of few rows,
+//! which need no strips. This file: how a product is divided.
 //!
 //! **Flow.** 1. The smaller matrix is packed by all threads, as all of them need all of it. 2. The target is divided along
 //! the larger one into units, which threads take as they are free: a unit packs its own part of the larger matrix,
@@ -16,12 +17,14 @@
 //! the row that is added, if any. So neither how it is divided, nor the number of threads, nor AVX2 or AVX-512 changes a
 //! bit.
 
+mod in_place;
 mod pack;
 mod prefetch;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+pub(crate) use in_place::{multiply_in_place, pays_in_place};
 pub(crate) use pack::PackedRight;
 use pack::{PackedLeft, pack_panels, pack_strips, strips_size};
 
@@ -55,6 +58,8 @@ pub(crate) struct Blocked<'a> {
     right: Matrix<'a, f32>,
     /// The row that each row of the product begins with.
     row: Option<&'a [f32]>,
+    /// Whether negative elements of the product are replaced by 0.
+    rectifies: bool,
 }
 
 impl<'a> Blocked<'a> {
@@ -71,7 +76,17 @@ impl<'a> Blocked<'a> {
             && right.reach() <= right.numbers.len()
             && row.is_none_or(|row| row.len() == right.columns);
         assert!(fits, "the matrices of a product don't fit");
-        Blocked { left, right, row }
+        Blocked {
+            left,
+            right,
+            row,
+            rectifies: false,
+        }
+    }
+
+    /// The product with negative elements replaced by 0, if wanted; −0 and NaN stay.
+    pub(crate) fn rectified(self, rectifies: bool) -> Blocked<'a> {
+        Blocked { rectifies, ..self }
     }
 
     /// Whether units are rows of the target: where the right matrix is the smaller one.
@@ -86,9 +101,7 @@ impl<'a> Blocked<'a> {
         } else {
             (self.right.columns, tile_columns())
         };
-        let most = LARGEST_UNIT.next_multiple_of(step);
-        let even = length.div_ceil(threads * UNITS).next_multiple_of(step);
-        even.clamp(step, most)
+        even_unit(threads, length, step)
     }
 
     /// Number of units for this number of threads.
@@ -100,6 +113,13 @@ impl<'a> Blocked<'a> {
         };
         length.div_ceil(self.unit(threads))
     }
+}
+
+/// Length of a unit of this many rows or columns, a multiple of `step`.
+fn even_unit(threads: usize, length: usize, step: usize) -> usize {
+    let most = LARGEST_UNIT.next_multiple_of(step);
+    let even = length.div_ceil(threads * UNITS).next_multiple_of(step);
+    even.clamp(step, most)
 }
 
 /// Scratch memory of a thread for its own blocks.
@@ -133,13 +153,31 @@ enum Common {
     Left(PackedLeft),
 }
 
-/// Blocks of a range of steps along the depth, each with the one after it, which is empty after the last.
-fn blocks(length: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+/// Blocks of a unit along the depth, each with the rows or columns and the steps of the block that is packed after it.
+///
+/// After a unit's last block that is the first one of the unit that follows, which is empty after the last unit.
+fn blocks(
+    unit: &Range<usize>,
+    units_end: usize,
+    depth: usize,
+) -> impl Iterator<Item = (Range<usize>, (Range<usize>, Range<usize>))> {
     let step = block_depth();
-    let block = move |first: usize| first.min(length)..length.min(first + step);
-    (0..length)
-        .step_by(step)
-        .map(move |first| (block(first), block(first + step)))
+    let block = move |first: usize| first..depth.min(first + step);
+    let following = unit.end..units_end.min(unit.end + unit.len());
+    let unit = unit.clone();
+    (0..depth).step_by(step).map(move |first| {
+        let next = if first + step < depth {
+            (unit.clone(), block(first + step))
+        } else {
+            (following.clone(), block(0))
+        };
+        (block(first), next)
+    })
+}
+
+/// Number of tiles of a target.
+fn tiles(target: &TargetMatrix<'_, f32>) -> usize {
+    target.rows.div_ceil(tile_rows()) * target.columns.div_ceil(tile_columns())
 }
 
 /// Multiplies some rows of a left matrix by a packed right one, [`block_depth`] steps at a time.
@@ -150,10 +188,12 @@ fn multiply_rows(
     right: &PackedRight,
     scratch: &mut BlockScratch,
 ) {
-    for (depth, next) in blocks(left.columns) {
+    let rectifies = target.rectifies;
+    for (depth, next) in blocks(rows, left.rows, left.columns) {
+        target.rectifies = rectifies && depth.end == left.columns;
         let strips = scratch.strips(strips_size(rows.len(), depth.len()));
         pack_strips(left, rows, &depth, strips);
-        let mut ahead = Prefetch::of(left, rows, &next);
+        let mut ahead = Prefetch::of(left, &next.0, &next.1, tiles(&target));
         let right = right.from(depth.start);
         multiply_strips(&target, depth.len(), strips, right, || ahead.some());
         target.adds = true;
@@ -168,11 +208,13 @@ fn multiply_columns(
     columns: &Range<usize>,
     scratch: &mut BlockScratch,
 ) {
-    for (depth, next) in blocks(right.rows) {
+    let rectifies = target.rectifies;
+    for (depth, next) in blocks(columns, right.columns, right.rows) {
+        target.rectifies = rectifies && depth.end == right.rows;
         let panel = depth.len() * tile_columns();
         let panels = scratch.panels(columns.len().div_ceil(tile_columns()) * panel);
         let panels = pack_panels(right, &depth, columns, panels);
-        let mut ahead = Prefetch::of(right, &next, columns);
+        let mut ahead = Prefetch::of(right, &next.1, &next.0, tiles(&target));
         let left = left.from(depth.start);
         multiply_strips(&target, depth.len(), left, (panels, panel), || ahead.some());
         target.adds = true;
@@ -255,8 +297,9 @@ impl Blocked<'_> {
                 let rows = unit * size..self.left.rows.min((unit + 1) * size);
                 let dims = (rows.len(), columns);
                 // SAFETY: the rows are those of this unit, and by this function's contract nothing else accesses them.
-                let target =
+                let mut target =
                     unsafe { TargetMatrix::shared(target, rows.start * columns, dims, columns) };
+                target.rectifies = self.rectifies;
                 multiply_rows(target.with_row(self.row), self.left, &rows, right, scratch);
             }
             Common::Left(left) => {
@@ -264,7 +307,8 @@ impl Blocked<'_> {
                 let dims = (self.left.rows, own.len());
                 // SAFETY: the columns are those of this unit, and by this function's contract nothing else accesses
                 // them.
-                let target = unsafe { TargetMatrix::shared(target, own.start, dims, columns) };
+                let mut target = unsafe { TargetMatrix::shared(target, own.start, dims, columns) };
+                target.rectifies = self.rectifies;
                 let row = self.row.map(|row| &row[own.clone()]);
                 multiply_columns(target.with_row(row), left, self.right, &own, scratch);
             }
@@ -273,13 +317,13 @@ impl Blocked<'_> {
 }
 
 /// Multiplies some rows by a packed right matrix into uninitialised memory of the product's size, with a row added to
-/// each of its rows, if any.
+/// each of its rows, if any; then negative elements are replaced by 0, if wanted.
 pub(crate) fn multiply_packed_uninit<'a>(
     slots: &'a mut [MaybeUninit<f32>],
     left: Matrix<'_, f32>,
     rows: &Range<usize>,
     right: &PackedRight,
-    row: Option<&[f32]>,
+    (row, rectifies): (Option<&[f32]>, bool),
     scratch: &mut BlockScratch,
 ) -> &'a mut [f32] {
     let columns = right.columns();
@@ -287,7 +331,8 @@ pub(crate) fn multiply_packed_uninit<'a>(
         slots.len() == rows.len() * columns,
         "a product's target is not of its size"
     );
-    let target = TargetMatrix::uninit(&mut *slots, rows.len(), columns).with_row(row);
+    let mut target = TargetMatrix::uninit(&mut *slots, rows.len(), columns).with_row(row);
+    target.rectifies = rectifies;
     multiply_rows(target, left, rows, right, scratch);
     // SAFETY: the target is all of the memory, and tiles cover its rows and columns.
     #[expect(unsafe_code, reason = "they are written")]

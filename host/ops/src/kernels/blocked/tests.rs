@@ -67,13 +67,18 @@ fn products_of_all_sizes_and_orders_are_the_slow_ones() {
                 assert_eq!(first.as_ref(), Some(&exact), "{m} {k} {n}");
                 assert_eq!(second.as_ref(), Some(&with_row), "{m} {k} {n}");
                 assert!(none.is_none());
+                let product = Blocked::new(begun).rectified(true);
+                let [found] = multiply_blocked(threads, [Some(product)]);
+                let expected: Vec<f32> = with_row.iter().map(|x| x.max(0.0)).collect();
+                assert_eq!(found, Some(expected), "{m} {k} {n}");
             }
             let packed = PackedRight::new(2, right);
             let mut own = UninitBuffer::new((m - 3) * n);
             let mut scratch = BlockScratch::default();
             let rows = 3..m;
+            let start = (Some(&*row), false);
             let own =
-                multiply_packed_uninit(own.slots(), left, &rows, &packed, Some(&row), &mut scratch);
+                multiply_packed_uninit(own.slots(), left, &rows, &packed, start, &mut scratch);
             assert_eq!(own, &with_row[3 * n..]);
         }
     }
@@ -99,4 +104,61 @@ fn the_number_of_threads_changes_no_bit() {
     };
     assert_eq!(bits(1), bits(2));
     assert_eq!(bits(1), bits(7));
+}
+
+/// With both orders of units, several blocks along the depth, and tiles of fewer rows and columns.
+#[test]
+fn elements_are_sums_in_the_order_of_the_depth_rounded_at_each_step() {
+    for (rows, depth, columns) in [(140, 600, 70), (45, 300, 150)] {
+        if !Blocked::pays(rows, depth, columns) {
+            return;
+        }
+        let thirds = |count: usize, seed: usize| -> Vec<f32> {
+            numbers(count, seed).iter().map(|x| x / 3.0).collect()
+        };
+        let (left, right) = (thirds(rows * depth, 1), thirds(depth * columns, 2));
+        let row = thirds(columns, 3);
+        let factors = Factors {
+            left: Matrix::new(&left, rows, depth),
+            right: Matrix::new(&right, depth, columns),
+            row: Some(&row),
+        };
+        let [found] = multiply_blocked(2, [Some(Blocked::new(factors))]);
+        let weight = stored(&right, columns, true);
+        let weight = Matrix::new(&weight, columns, depth);
+        let in_place = multiply_in_place(2, factors.left, weight, (Some(&row), false));
+        let found = found.expect("it is wanted").into_iter().zip(in_place);
+        for (index, (found, in_place)) in found.enumerate() {
+            let (i, j) = (index / columns, index % columns);
+            let add = |sum, l: usize| left[i * depth + l].mul_add(right[l * columns + j], sum);
+            let exact: f32 = (0..depth).fold(row[j], add);
+            assert_eq!(found.to_bits(), exact.to_bits(), "{i} {j}");
+            assert_eq!(in_place.to_bits(), exact.to_bits(), "{i} {j}");
+        }
+        let rectified = multiply_in_place(3, factors.left, weight, (None, true));
+        let plain = multiply_in_place(1, factors.left, weight, (None, false));
+        let expected: Vec<f32> = plain.iter().map(|x| x.max(0.0)).collect();
+        assert_eq!(rectified, expected);
+    }
+}
+
+/// The instruction set is fixed at its first use, so the test above runs in another process once more.
+#[test]
+#[expect(clippy::print_stderr, reason = "it says what was not tested")]
+fn avx2_and_avx512_give_the_same_bits() {
+    use crate::kernels::{InstructionLevel, VARIABLE, level};
+    if level() != InstructionLevel::Avx512 {
+        eprintln!("skipped: this processor has no AVX-512, or it may not be used");
+        return;
+    }
+    let tests = std::env::current_exe().expect("the tests");
+    let name =
+        "kernels::blocked::tests::elements_are_sums_in_the_order_of_the_depth_rounded_at_each_step";
+    let output = std::process::Command::new(tests)
+        .args(["--exact", name])
+        .env(VARIABLE, "avx2")
+        .output()
+        .expect("the tests");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 passed"), "{text}");
 }

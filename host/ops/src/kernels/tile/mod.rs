@@ -130,27 +130,55 @@ pub(crate) fn multiply_strips(
     target: &TargetMatrix<'_, f32>,
     depth: usize,
     left: &[f32],
+    right: (&[f32], usize),
+    between: impl FnMut(),
+) {
+    assert!(
+        target.rows * depth <= left.len(),
+        "the matrices of a product in strips don't fit"
+    );
+    let left = LeftMatrix {
+        numbers: left,
+        row: 1,
+        steps: (0, 0),
+    };
+    multiply_by_panels(target, depth, (left, Some(depth)), right, between);
+}
+
+/// As [`multiply_strips`], with a left matrix whose rows are read in place, contiguous along the depth.
+pub(crate) fn multiply_panels(
+    target: &TargetMatrix<'_, f32>,
+    depth: usize,
+    left: LeftMatrix<'_>,
+    right: (&[f32], usize),
+    between: impl FnMut(),
+) {
+    let fits = left.steps == (0, 1)
+        && target.rows.saturating_sub(1) * left.row + depth <= left.numbers.len();
+    assert!(fits, "the matrices of a product in panels don't fit");
+    multiply_by_panels(target, depth, (left, None), right, between);
+}
+
+/// Multiplies a left matrix that fits the target, packed into strips or not, by panels.
+fn multiply_by_panels(
+    target: &TargetMatrix<'_, f32>,
+    depth: usize,
+    (left, strips): (LeftMatrix<'_>, Option<usize>),
     (right, panel): (&[f32], usize),
     between: impl FnMut(),
 ) {
-    let (rows, columns) = (target.rows, target.columns);
-    if rows == 0 || columns == 0 {
+    if target.rows == 0 || target.columns == 0 {
         return;
     }
     let wide = tile_columns();
     let fits = depth > 0
         && target.column_step == 1
-        && rows * depth <= left.len()
-        && (columns.div_ceil(wide) - 1) * panel + depth * wide <= right.len();
-    assert!(fits, "the matrices of a product in strips don't fit");
+        && (target.columns.div_ceil(wide) - 1) * panel + depth * wide <= right.len();
+    assert!(fits, "the panels of a product don't fit");
     let product = Product {
         depth: Depth::new(depth),
-        left: LeftMatrix {
-            numbers: left,
-            row: 1,
-            steps: (0, 0),
-        },
-        strips: Some(depth),
+        left,
+        strips,
         right: Right {
             numbers: right,
             panel,
@@ -392,6 +420,11 @@ impl Product<'_, '_> {
                 right_outer = right_outer.wrapping_add(self.right.steps.0);
             }
             for (row, [first, second]) in sums.into_iter().enumerate() {
+                let [first, second] = if self.target.rectifies {
+                    [R::rectified(first), R::rectified(second)]
+                } else {
+                    [first, second]
+                };
                 let to = target.add(row * row_step);
                 let next = to.wrapping_add(R::LANES);
                 if WHOLE {

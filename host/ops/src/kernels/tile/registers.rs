@@ -7,9 +7,10 @@
 
 use std::arch::x86_64::{
     __m256, __m256i, __m512, __mmask16, _mm256_broadcast_ss, _mm256_cmpgt_epi32, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_set1_epi32, _mm256_setr_epi32,
-    _mm256_setzero_ps, _mm256_storeu_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps,
-    _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+    _mm256_loadu_ps, _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps, _mm256_set1_epi32,
+    _mm256_setr_epi32, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+    _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_storeu_ps,
 };
 
 /// Register operations that a tile needs from an instruction set.
@@ -34,6 +35,8 @@ pub(super) trait Registers {
     unsafe fn zero() -> Self::Register;
     unsafe fn load(from: *const f32) -> Self::Register;
     unsafe fn load_some(from: *const f32, mask: Self::Mask) -> Self::Register;
+    /// 0 in place of negative elements; −0 and NaN stay.
+    unsafe fn rectified(numbers: Self::Register) -> Self::Register;
     unsafe fn store(to: *mut f32, numbers: Self::Register);
     unsafe fn store_some(to: *mut f32, mask: Self::Mask, numbers: Self::Register);
 
@@ -77,6 +80,12 @@ impl Registers for Avx512 {
         // SAFETY: by the trait's contract the processor has AVX-512, and `from` is valid for the elements that the mask
         // selects.
         unsafe { _mm512_maskz_loadu_ps(mask, from) }
+    }
+
+    #[inline(always)]
+    unsafe fn rectified(numbers: __m512) -> __m512 {
+        // SAFETY: by the trait's contract the processor has AVX-512. Of two zeros, or with a NaN, the maximum is the second.
+        unsafe { _mm512_max_ps(_mm512_setzero_ps(), numbers) }
     }
 
     #[inline(always)]
@@ -137,6 +146,12 @@ impl Registers for Avx2 {
         // SAFETY: by the trait's contract the processor has AVX2, and `from` is valid for the elements that the mask
         // selects.
         unsafe { _mm256_maskload_ps(from, mask) }
+    }
+
+    #[inline(always)]
+    unsafe fn rectified(numbers: __m256) -> __m256 {
+        // SAFETY: by the trait's contract the processor has AVX2. Of two zeros, or with a NaN, the maximum is the second.
+        unsafe { _mm256_max_ps(_mm256_setzero_ps(), numbers) }
     }
 
     #[inline(always)]
