@@ -1,8 +1,9 @@
 //! Gradients by squares of outputs.
 
 use super::Winograd;
+use super::kernels::{Columns, kernel_gradient};
 use super::squares::Room;
-use super::transforms::kernel_gradient;
+use super::transforms::Steps;
 use crate::conv::direct::Gradient;
 use crate::kernels::fill::{UninitRows, fill_parts_with};
 use crate::kernels::{
@@ -32,13 +33,15 @@ impl Winograd {
         squares: &[u8],
         of_input: bool,
     ) -> [Vec<f32>; 3] {
+        if self.is_by_panels() {
+            return self.backward_by_panels((x, weight), (y, g), squares, of_input);
+        }
         let (channels, outputs, windows) = (self.image.channels, self.outputs, self.windows());
         let kept = outputs * self.direct.kept();
         let inputs = channels * self.image.height * self.image.width;
         let (together, positions) = (self.together(), self.square.positions());
         let kernels = if of_input {
-            let panels = channels.div_ceil(PANEL);
-            self.kernels(&self.direct.transposed_weight(weight), panels, (panels, 1))
+            self.kernels(weight, Columns::Inputs)
         } else {
             Vec::new()
         };
@@ -51,7 +54,7 @@ impl Winograd {
             images: vec![Vec::new(); together],
             gradients: vec![Vec::new(); together],
             of_one: Gradient::new(&self.direct),
-            of_outputs: vec![0.0; together * self.whole()],
+            of_outputs: vec![0.0; together * self.whole(outputs)],
             squares: Room::new(self, self.lines()),
             of_kernels: Vec::new(),
             bias_sums: vec![0.0; outputs],
@@ -76,7 +79,7 @@ impl Winograd {
                             .of_one
                             .of(&self.direct, &y[own.clone()], &g[own], squares);
                         let g = &g[..windows * outputs];
-                        self.spread(g, &mut room.of_outputs[of * self.whole()..]);
+                        self.spread(g, &mut room.of_outputs[of * self.whole(outputs)..]);
                         // Of one image first, so that sums and what is added to them stay of similar magnitude.
                         room.bias_sums.fill(0.0);
                         add_rows(&mut room.bias_sums, g, outputs, 0);
@@ -85,25 +88,27 @@ impl Winograd {
                     self.multiply_back(&kernels, count, room);
                 }
                 if of_input {
-                    self.direct.planes_of(&room.gradients[member], slots)
+                    self.direct
+                        .planes_of(&room.gradients[member], channels, slots)
                 } else {
                     zeros(slots)
                 }
             });
-            kernel_gradient(
-                self.square,
-                &room.of_kernels,
-                weight_sums,
-                channels * outputs,
-            );
+            let each = channels * outputs;
+            let steps = Steps {
+                vector: each,
+                row: PANEL,
+            };
+            let positions = (&room.of_kernels[..], each);
+            kernel_gradient(self.square, positions, each / PANEL, weight_sums, steps);
             (x_gradient, sums)
         });
         self.direct.sum_up(&sums, size, x_gradient)
     }
 
     /// Copies the gradients of an image's outputs to whole squares.
-    fn spread(&self, g: &[f32], whole: &mut [f32]) {
-        let lines = whole.chunks_exact_mut(self.whole_line());
+    pub(super) fn spread(&self, g: &[f32], whole: &mut [f32]) {
+        let lines = whole.chunks_exact_mut(self.whole_line(self.outputs));
         let kept = self.image.columns * self.outputs;
         for (to, g) in lines.zip(g.chunks_exact(kept)) {
             to[..kept].copy_from_slice(g);

@@ -16,17 +16,21 @@
 //!
 //! | squares | outputs | gradient of the inputs | gradient of the weight |
 //! |---|---|---|---|
-//! | 2 × 2 | 0.36 to 0.39 | 0.36 to 0.38 | 0.66 to 0.69 |
+//! | 2 × 2 | 0.36 to 0.39 | 0.36 to 0.38 | 0.66 to 1.1 |
 //! | 4 × 4 | 1.9 to 2.5 | 1.5 to 1.9 | 1.3 to 1.6 |
 //!
-//! **Parts.** This file: sizes, the kernel's transformation and the forward pass. `backward`: gradients. `squares`:
-//! images from and to transformed squares. `transforms`: the matrices and the loop that applies them.
+//! **Parts.** This file: sizes and the forward pass, by images. `backward`: gradients, by images. `batch`: both passes, by
+//! panels of channels. `kernels`: kernels from and to transformed squares. `squares`: images from and to transformed
+//! squares. `transforms`: the matrices and the loop that applies them.
 //!
-//! **Flow.** A thread takes as many images as have about [`SQUARES`] squares, or lines of squares of a larger image. It
-//! transforms the inputs, does the multiplications and transforms their results, while all of it is in the core's L2
-//! cache.
+//! **Flow.** By images: a thread takes as many images as have about [`SQUARES`] squares, or lines of squares of a larger
+//! image. It transforms the inputs, does the multiplications and transforms their results, while all of it is in the
+//! core's L2 cache. Where a batch has few squares and many channels, so that each image would read all kernels from
+//! memory, by panels: all images' inputs are transformed first; then a thread takes a panel of channels of all images.
 
 mod backward;
+mod batch;
+mod kernels;
 mod squares;
 #[cfg(test)]
 mod tests;
@@ -35,14 +39,13 @@ mod transforms;
 use super::after::After;
 use super::direct::{Direct, largest};
 use super::sizes::Conv;
-use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, region, transpose_whole,
-    write_rows, zeros,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, transpose_whole, write_rows,
 };
 use crate::unfold::{UnfoldSizes, Window};
 use crate::vectorised;
-use transforms::transform_kernel;
+use kernels::Columns;
 
 /// Number of squares whose transformed inputs and outputs are in the cache together.
 const SQUARES: usize = 64;
@@ -172,26 +175,25 @@ impl Winograd {
         self.image.rows * self.image.columns
     }
 
-    /// Number of outputs of an image in whole squares, channels last.
-    fn whole(&self) -> usize {
-        let each = self.square.outputs() * self.square.outputs();
-        self.down * self.across * each * self.outputs
+    /// Number of an image's outputs in whole squares, of this many channels.
+    fn whole(&self, channels: usize) -> usize {
+        self.down * self.square.outputs() * self.whole_line(channels)
     }
 
     /// Number of elements of a line of an image's outputs in whole squares.
-    fn whole_line(&self) -> usize {
-        self.across * self.square.outputs() * self.outputs
+    fn whole_line(&self, channels: usize) -> usize {
+        self.across * self.square.outputs() * channels
     }
 
     /// Moves the outputs of an image in whole squares together, without those beyond its end.
-    fn crop<'a>(&self, whole: &'a mut [f32]) -> &'a mut [f32] {
-        let (line, kept) = (self.whole_line(), self.image.columns * self.outputs);
+    fn crop<'a>(&self, whole: &'a mut [f32], channels: usize) -> &'a mut [f32] {
+        let (line, kept) = (self.whole_line(channels), self.image.columns * channels);
         if line != kept {
             for row in 1..self.image.rows {
                 whole.copy_within(row * line..row * line + kept, row * kept);
             }
         }
-        &mut whole[..self.windows() * self.outputs]
+        &mut whole[..self.windows() * channels]
     }
 
     /// Number of images that are processed together.
@@ -211,13 +213,14 @@ impl Winograd {
         weight: &[f32],
         bias: Option<&[f32]>,
     ) -> (Vec<f32>, Vec<u8>) {
+        if self.is_by_panels() {
+            return self.forward_by_panels(x, weight, bias);
+        }
         let (batch, outputs) = (self.batch, self.outputs);
         let kept = self.direct.kept();
         let inputs = self.image.channels * self.image.height * self.image.width;
         let together = self.together();
-        let packed = self.direct.weight(weight);
-        let panels = outputs.div_ceil(PANEL);
-        let kernels = self.kernels(&packed, panels, (1, 9));
+        let kernels = self.kernels(weight, Columns::Outputs);
         let pooled = if self.after.pool { outputs * kept } else { 0 };
         let mut squares = vec![0; batch * pooled];
         let memory = (
@@ -227,7 +230,7 @@ impl Winograd {
         let room = || Room {
             images: vec![Vec::new(); together],
             squares: squares::Room::new(self, self.lines()),
-            whole: vec![0.0; together * self.whole()],
+            whole: vec![0.0; together * self.whole(outputs)],
             pooled: vec![0.0; pooled],
         };
         let schedule = Schedule::of_size(self.threads, batch, together);
@@ -238,10 +241,10 @@ impl Winograd {
                     .channels_last(&x[index * inputs..][..inputs], image);
             }
             self.multiply(&kernels, bias, count, room);
-            let mut each = room.whole.chunks_exact_mut(self.whole());
+            let mut each = room.whole.chunks_exact_mut(self.whole(outputs));
             let mut positions = squares.chunks_exact_mut(pooled.max(1));
             let y = write_rows(y, images, |_, y| {
-                let whole = self.crop(each.next().unwrap_or_default());
+                let whole = self.crop(each.next().unwrap_or_default(), outputs);
                 self.after.finish(whole, None, outputs);
                 let left = if self.after.pool {
                     let line = self.image.columns * outputs;
@@ -292,29 +295,6 @@ impl Winograd {
         if let Some(bias) = bias {
             add_to_rows(&mut room.whole, bias);
         }
-    }
-
-    /// Transforms a packed weight, whose taps are `tap_step` lines of panels apart and panels `panel_step`.
-    ///
-    /// The result is (panels, positions, depth, [`PANEL`]).
-    fn kernels(
-        &self,
-        packed: &[f32],
-        panels: usize,
-        (tap_step, panel_step): (usize, usize),
-    ) -> Vec<f32> {
-        let each = packed.len() / (9 * panels);
-        let size = self.square.positions() * each;
-        let memory = UninitRows::new(panels, size);
-        let schedule = Schedule::of_size(region::parts(8 * panels * size), panels, 1);
-        fill_parts(schedule, memory, |own, slots| {
-            write_rows(slots, own, |panel, slots| {
-                let kernels = zeros(slots);
-                let taps = &packed[panel * panel_step * each..];
-                transform_kernel(self.square, taps, tap_step * each, kernels, each);
-                kernels
-            })
-        })
     }
 
     /// Lines of squares that are processed together, of all lines of `count` images.

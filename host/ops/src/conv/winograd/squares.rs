@@ -147,7 +147,7 @@ impl Winograd {
 
     /// Applies a map to the columns and rows of a line of squares, from positions `each` elements apart to an image whose
     /// lines have `line` elements. Gradients of inputs are added, as squares overlap.
-    fn from_squares(
+    pub(super) fn from_squares(
         &self,
         (map, channels): (Map, usize),
         squares: &[f32],

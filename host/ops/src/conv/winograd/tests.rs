@@ -29,7 +29,10 @@ fn outputs_and_gradients_are_those_of_windows_as_a_matrix() -> Result<()> {
     of([21, 48, 7, 5], 80, (1, 1))?;
     of([21, 48, 5, 7], 32, (1, 1))?;
     of([3, 64, 9, 8], 32, (0, 2))?;
-    of([5, 288, 4, 4], 32, (1, 1))
+    of([5, 288, 4, 4], 32, (1, 1))?;
+    // By panels, of both squares.
+    of([3, 192, 5, 6], 128, (1, 1))?;
+    of([64, 128, 4, 4], 128, (1, 1))
 }
 
 /// The largest error of elements of `found`, as a fraction of the largest element of `exact`.
@@ -69,7 +72,7 @@ fn errors_are_within_bounds_of_those_of_direct_sums() -> Result<()> {
         let (direct_y, _) = direct.forward(&x, &weight, None);
         let [direct_x, direct_weight, _] =
             direct.backward((&x, &weight), (&direct_y, &g), &[], true);
-        for (square, most) in [(Square::Two, 1.0), (Square::Four, 4.0)] {
+        for (square, most) in [(Square::Two, 1.5), (Square::Four, 4.0)] {
             let Some(winograd) = Winograd::by(square, &conv, after) else {
                 panic!("an algorithm is missing")
             };
