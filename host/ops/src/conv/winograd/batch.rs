@@ -7,7 +7,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::kernels::{Columns, kernel_gradient};
+use super::kernels::{Columns, Scratch, kernel_gradient};
 use super::squares::Room;
 use super::transforms::{Map, Steps};
 use super::{Winograd, add_to_rows};
@@ -29,7 +29,7 @@ const KERNELS: usize = 64 << 10;
 
 /// A thread's scratch memory for a panel.
 struct PanelRoom {
-    taps: Vec<f32>,
+    of_kernels: Scratch,
     /// Some rows of the panel's kernels, (positions, rows, [`PANEL`]), or their gradient.
     kernels: Vec<f32>,
     /// The products of all squares, (positions, squares, [`PANEL`]).
@@ -51,7 +51,7 @@ impl PanelRoom {
             0
         };
         PanelRoom {
-            taps: Vec::new(),
+            of_kernels: Scratch::default(),
             kernels: vec![0.0; positions * depth(positions) * PANEL],
             products: vec![0.0; positions * winograd.squares() * PANEL],
             half: vec![0.0; positions * winograd.across * PANEL],
@@ -96,7 +96,7 @@ impl Winograd {
         bias: Option<&[f32]>,
     ) -> (Vec<f32>, Vec<u8>) {
         let (batch, panels) = (self.batch, self.outputs / PANEL);
-        let (inputs, _) = self.squares_of_batch(x, None);
+        let BatchSquares { inputs, .. } = self.squares_of_batch(x, None);
         let kept = self.direct.kept();
         let pooled = if self.after.pool { kept } else { 0 };
         let memory = (
@@ -127,13 +127,16 @@ impl Winograd {
         squares: &[u8],
         of_input: bool,
     ) -> [Vec<f32>; 3] {
-        let of_image = UnpooledGradient {
+        let of_image = OutputGradient {
             y: outputs.0,
             g: outputs.1,
             squares,
         };
-        let (inputs, of_outputs) = self.squares_of_batch(x, Some(of_image));
-        let (of_outputs, of_bias) = of_outputs.unwrap_or_default();
+        let BatchSquares {
+            inputs,
+            of_outputs,
+            sums,
+        } = self.squares_of_batch(x, Some(&of_image));
         let of_input = if of_input {
             self.input_gradients(weight, &of_outputs)
         } else {
@@ -141,17 +144,12 @@ impl Winograd {
         };
         let of_weight = self.weight_gradient(&inputs, &of_outputs);
         let mut bias_gradient = vec![0.0; self.outputs];
-        add_rows(&mut bias_gradient, &of_bias, self.outputs, 0);
+        add_rows(&mut bias_gradient, &sums, self.outputs, 0);
         [of_input, of_weight, bias_gradient]
     }
 
-    /// The transformed inputs of all images, (positions, squares, inputs), and if they are given the transformed gradients
-    /// of the outputs, (positions, squares, outputs), with their sums for each image.
-    fn squares_of_batch(
-        &self,
-        x: &[f32],
-        gradient: Option<UnpooledGradient<'_>>,
-    ) -> (Vec<f32>, Option<(Vec<f32>, Vec<f32>)>) {
+    /// Transforms the inputs of all images and the gradients of their outputs, if there are any.
+    fn squares_of_batch(&self, x: &[f32], gradient: Option<&OutputGradient<'_>>) -> BatchSquares {
         let (channels, batch, positions) =
             (self.image.channels, self.batch, self.square.positions());
         let outputs = if gradient.is_some() { self.outputs } else { 0 };
@@ -181,7 +179,7 @@ impl Winograd {
                     inputs.write_next(|_, slots| {
                         write_all(slots, each.next().unwrap_or_default().iter().copied())
                     });
-                    if let (Some(of_one), Some(gradient)) = (&mut *of_one, &gradient) {
+                    if let (Some(of_one), Some(gradient)) = (&mut *of_one, gradient) {
                         let g = gradient.of(self, index, of_one);
                         // Images of one chunk, of which each has sums of its own: see `schedule`.
                         add_rows(sums, g, outputs, 0);
@@ -197,7 +195,11 @@ impl Winograd {
                 }
                 (inputs.finish(), of_outputs.finish(), ())
             });
-        (inputs, gradient.is_some().then_some((of_outputs, sums)))
+        BatchSquares {
+            inputs,
+            of_outputs,
+            sums,
+        }
     }
 
     /// Multiplies transformed images, (positions, squares, rows), by a panel of kernels.
@@ -215,7 +217,13 @@ impl Winograd {
             let own = first..rows.min(first + step);
             let each = own.len() * PANEL;
             let kernels = (&mut room.kernels[..], each);
-            self.kernel_panel((weight, columns), panel, &own, &mut room.taps, kernels);
+            self.kernel_panel(
+                (weight, columns),
+                panel,
+                &own,
+                &mut room.of_kernels,
+                kernels,
+            );
             let products = room.products.chunks_exact_mut(squares * PANEL);
             for (position, products) in products.enumerate() {
                 let left = LeftMatrix {
@@ -246,7 +254,7 @@ impl Winograd {
         room: &mut PanelRoom,
         y: &'a mut [MaybeUninit<f32>],
     ) -> &'a mut [f32] {
-        self.from_products((Map::Output, self.whole_line(PANEL)), image, room);
+        self.map_products((Map::Output, self.whole_line(PANEL)), image, room);
         let kept = self.direct.kept();
         let whole = self.crop(&mut room.whole, PANEL);
         if let Some(bias) = bias {
@@ -265,14 +273,14 @@ impl Winograd {
     }
 
     /// Applies a map to the products of an image's squares, to its lines in `room`, of `line` elements each.
-    fn from_products(&self, (map, line): (Map, usize), image: usize, room: &mut PanelRoom) {
+    fn map_products(&self, (map, line): (Map, usize), image: usize, room: &mut PanelRoom) {
         let each = self.squares() * PANEL;
         let width = self.across * PANEL;
         for index in 0..self.down {
             let first = (image * self.down + index) * width;
             let to = &mut room.whole[index * self.square.outputs() * line..];
             let (products, half) = (&room.products[first..], &mut room.half[..]);
-            self.from_squares((map, PANEL), products, each, half, (to, line));
+            self.map_from_squares((map, PANEL), products, each, half, (to, line));
         }
     }
 
@@ -294,7 +302,7 @@ impl Winograd {
                 gradients.write_next(|image, slots| {
                     room.whole.clear();
                     room.whole.resize(height * line, 0.0);
-                    self.from_products((Map::InputBack, line), image, room);
+                    self.map_products((Map::InputBack, line), image, room);
                     self.direct.planes_of(&room.whole, PANEL, slots)
                 });
             }
@@ -354,14 +362,24 @@ impl Winograd {
     }
 }
 
+/// What the passes over panels read.
+struct BatchSquares {
+    /// The transformed inputs of all images, (positions, squares, inputs).
+    inputs: Vec<f32>,
+    /// The transformed gradients of their outputs, (positions, squares, outputs); empty in the forward pass.
+    of_outputs: Vec<f32>,
+    /// The sums of each image's gradients, (images, outputs); empty in the forward pass.
+    sums: Vec<f32>,
+}
+
 /// The outputs of all images with their gradient and, with pooling, their positions in the squares.
-struct UnpooledGradient<'a> {
+struct OutputGradient<'a> {
     y: &'a [f32],
     g: &'a [f32],
     squares: &'a [u8],
 }
 
-impl UnpooledGradient<'_> {
+impl OutputGradient<'_> {
     /// The gradient of an image's outputs before pooling, channels last.
     fn of<'r>(&self, winograd: &Winograd, image: usize, room: &'r mut Gradient) -> &'r [f32] {
         let kept = winograd.outputs * winograd.direct.kept();

@@ -22,6 +22,15 @@ const ROWS: usize = 16;
 /// Elements of as many rows.
 const BLOCK: usize = ROWS * PANEL;
 
+/// Scratch memory of a thread for some rows of a panel.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// (rows, taps, [`PANEL`]).
+    taps: Vec<f32>,
+    /// Kernels transformed in one direction.
+    half: Vec<f32>,
+}
+
 impl Winograd {
     /// Numbers of rows and columns of the kernels.
     pub(super) fn dims(&self, columns: Columns) -> (usize, usize) {
@@ -39,26 +48,26 @@ impl Winograd {
         let size = self.square.positions() * each;
         let memory = UninitRows::new(panels, size);
         let schedule = Schedule::of_size(region::parts(8 * panels * size), panels, 1);
-        fill_parts_with(schedule, memory, Vec::new, |taps, own, slots| {
+        fill_parts_with(schedule, memory, Scratch::default, |scratch, own, slots| {
             write_rows(slots, own, |panel, slots| {
                 let kernels = zeros(slots);
                 for first in (0..rows).step_by(ROWS) {
                     let own = first..rows.min(first + ROWS);
                     let to = &mut kernels[first * PANEL..];
-                    self.kernel_panel((weight, columns), panel, &own, taps, (to, each));
+                    self.kernel_panel((weight, columns), panel, &own, scratch, (to, each));
                 }
                 kernels
             })
         })
     }
 
-    /// G k Gᵀ of some rows of a panel, (rows, [`PANEL`]) for each position, `each` elements apart; `taps` is scratch memory.
+    /// G k Gᵀ of some rows of a panel, (rows, [`PANEL`]) for each position, `each` elements apart.
     pub(super) fn kernel_panel(
         &self,
         (weight, columns): (&[f32], Columns),
         panel: usize,
         rows: &Range<usize>,
-        taps: &mut Vec<f32>,
+        Scratch { taps, half }: &mut Scratch,
         (positions, each): (&mut [f32], usize),
     ) {
         let channels = self.image.channels;
@@ -68,7 +77,6 @@ impl Winograd {
         if count < PANEL {
             taps.clear();
         }
-        // (rows, taps, columns).
         taps.resize(rows.len() * 9 * PANEL, 0.0);
         match columns {
             Columns::Outputs => {
@@ -86,7 +94,9 @@ impl Winograd {
             vector: PANEL,
             row: 9 * PANEL,
         };
-        transform_kernel(self.square, taps, steps, rows.len(), (positions, each));
+        half.resize(3 * self.square.side() * BLOCK, 0.0);
+        let taps = (&taps[..], steps);
+        transform_kernel(self.square, taps, rows.len(), half, (positions, each));
     }
 }
 
@@ -94,14 +104,13 @@ impl Winograd {
 /// elements apart.
 fn transform_kernel(
     square: Square,
-    taps: &[f32],
-    steps: Steps,
+    (taps, steps): (&[f32], Steps),
     rows: usize,
+    half: &mut [f32],
     (positions, each): (&mut [f32], usize),
 ) {
     let side = square.side();
     let map = (square, Map::Kernel);
-    let mut half = [0.0; 3 * 6 * BLOCK];
     for first in (0..rows).step_by(ROWS) {
         let count = ROWS.min(rows - first);
         let down = Shape {
@@ -139,7 +148,7 @@ pub(super) fn kernel_gradient(
 ) {
     let side = square.side();
     let map = (square, Map::KernelBack);
-    let mut half = [0.0; 3 * 6 * BLOCK];
+    let mut half = vec![0.0; 3 * side * BLOCK];
     for first in (0..rows).step_by(ROWS) {
         let count = ROWS.min(rows - first);
         let down = Shape::line(count * PANEL, side * each, side * BLOCK);

@@ -51,7 +51,7 @@ impl Winograd {
         let line = self.direct.line() * self.image.channels;
         for (index, at) in lines.enumerate() {
             let first_row = at % self.down * self.square.outputs();
-            self.to_squares(
+            self.map_to_squares(
                 (Map::Input, self.image.channels),
                 (&images[at / self.down][first_row * line..], line),
                 &mut room.half,
@@ -65,7 +65,7 @@ impl Winograd {
     pub(super) fn transform_gradients(&self, lines: Range<usize>, g: &[f32], room: &mut Room) {
         let line = self.across * self.square.outputs() * self.outputs;
         for (index, at) in lines.enumerate() {
-            self.to_squares(
+            self.map_to_squares(
                 (Map::OutputBack, self.outputs),
                 (&g[at * self.square.outputs() * line..], line),
                 &mut room.half,
@@ -77,7 +77,7 @@ impl Winograd {
 
     /// Applies a map to the rows and columns of a line of squares, from an image whose lines have `line` elements, to
     /// positions `each` elements apart.
-    fn to_squares(
+    fn map_to_squares(
         &self,
         (map, channels): (Map, usize),
         (image, line): (&[f32], usize),
@@ -115,7 +115,7 @@ impl Winograd {
     ) {
         let line = self.across * self.square.outputs() * self.outputs;
         for (index, at) in lines.enumerate() {
-            self.from_squares(
+            self.map_from_squares(
                 (Map::Output, self.outputs),
                 &room.outputs[index * self.across * self.outputs..],
                 room.of_outputs,
@@ -135,7 +135,7 @@ impl Winograd {
         let line = self.direct.line() * self.image.channels;
         for (index, at) in lines.enumerate() {
             let first_row = at % self.down * self.square.outputs();
-            self.from_squares(
+            self.map_from_squares(
                 (Map::InputBack, self.image.channels),
                 &room.inputs[index * self.across * self.image.channels..],
                 room.of_inputs,
@@ -147,7 +147,7 @@ impl Winograd {
 
     /// Applies a map to the columns and rows of a line of squares, from positions `each` elements apart to an image whose
     /// lines have `line` elements. Gradients of inputs are added, as squares overlap.
-    pub(super) fn from_squares(
+    pub(super) fn map_from_squares(
         &self,
         (map, channels): (Map, usize),
         squares: &[f32],
