@@ -68,3 +68,6 @@ impl Fused {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

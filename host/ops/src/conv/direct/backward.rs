@@ -245,17 +245,17 @@ impl Direct {
                 multiply_tiles(&mut target, Depth::new(outputs), left, right);
             }
         }
-        self.planes_of(room, slots)
+        self.planes_of(room, channels, slots)
     }
 
-    /// Copies a padded image with channels last to its planes.
+    /// Copies a padded image of some channels, channels last, to its planes.
     pub(in crate::conv) fn planes_of<'a>(
         &self,
         image: &[f32],
+        channels: usize,
         slots: &'a mut [MaybeUninit<f32>],
     ) -> &'a mut [f32] {
         let UnfoldSizes { height, width, .. } = self.conv.image;
-        let channels = self.channels();
         assert!(
             slots.len() == channels * height * width,
             "an image is not of its size"

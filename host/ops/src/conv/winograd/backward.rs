@@ -1,8 +1,9 @@
-//! Gradients by squares of 2 × 2 outputs.
+//! Gradients by squares of outputs.
 
+use super::Winograd;
+use super::kernels::{Columns, kernel_gradient};
 use super::squares::Room;
-use super::transforms::kernel_gradient;
-use super::{POSITIONS, Winograd, kernels};
+use super::transforms::Steps;
 use crate::conv::direct::Gradient;
 use crate::kernels::fill::{UninitRows, fill_parts_with};
 use crate::kernels::{
@@ -15,7 +16,7 @@ struct RoomBack {
     images: Vec<Vec<f32>>,
     gradients: Vec<Vec<f32>>,
     of_one: Gradient,
-    /// Gradients of these images' outputs, (images, windows, outputs).
+    /// Gradients of these images' outputs in whole squares, channels last; zeros beyond the ends of images.
     of_outputs: Vec<f32>,
     squares: Room,
     /// Gradient of the kernel's squares, (positions, inputs, outputs).
@@ -32,13 +33,15 @@ impl Winograd {
         squares: &[u8],
         of_input: bool,
     ) -> [Vec<f32>; 3] {
+        if self.is_by_panels() {
+            return self.backward_by_panels((x, weight), (y, g), squares, of_input);
+        }
         let (channels, outputs, windows) = (self.image.channels, self.outputs, self.windows());
         let kept = outputs * self.direct.kept();
         let inputs = channels * self.image.height * self.image.width;
-        let together = self.together();
+        let (together, positions) = (self.together(), self.square.positions());
         let kernels = if of_input {
-            let panels = channels.div_ceil(PANEL);
-            kernels(&self.direct.transposed_weight(weight), panels, (panels, 1))
+            self.kernels(weight, Columns::Inputs)
         } else {
             Vec::new()
         };
@@ -51,8 +54,8 @@ impl Winograd {
             images: vec![Vec::new(); together],
             gradients: vec![Vec::new(); together],
             of_one: Gradient::new(&self.direct),
-            of_outputs: vec![0.0; together * windows * outputs],
-            squares: Room::new(self, true),
+            of_outputs: vec![0.0; together * self.whole(outputs)],
+            squares: Room::new(self, self.lines()),
             of_kernels: Vec::new(),
             bias_sums: vec![0.0; outputs],
         };
@@ -61,7 +64,7 @@ impl Winograd {
             let sums = zeros(sums);
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
             room.of_kernels.clear();
-            room.of_kernels.resize(POSITIONS * channels * outputs, 0.0);
+            room.of_kernels.resize(positions * channels * outputs, 0.0);
             let x_gradient = write_rows(x_gradient, images, |index, slots| {
                 let member = (index - images.start) % together;
                 if member == 0 {
@@ -76,8 +79,7 @@ impl Winograd {
                             .of_one
                             .of(&self.direct, &y[own.clone()], &g[own], squares);
                         let g = &g[..windows * outputs];
-                        room.of_outputs[of * windows * outputs..][..windows * outputs]
-                            .copy_from_slice(g);
+                        self.spread(g, &mut room.of_outputs[of * self.whole(outputs)..]);
                         // Of one image first, so that sums and what is added to them stay of similar magnitude.
                         room.bias_sums.fill(0.0);
                         add_rows(&mut room.bias_sums, g, outputs, 0);
@@ -86,21 +88,38 @@ impl Winograd {
                     self.multiply_back(&kernels, count, room);
                 }
                 if of_input {
-                    self.direct.planes_of(&room.gradients[member], slots)
+                    self.direct
+                        .planes_of(&room.gradients[member], channels, slots)
                 } else {
                     zeros(slots)
                 }
             });
-            kernel_gradient(&room.of_kernels, weight_sums, channels * outputs);
+            let each = channels * outputs;
+            let steps = Steps {
+                vector: each,
+                row: PANEL,
+            };
+            let positions = (&room.of_kernels[..], each);
+            kernel_gradient(self.square, positions, each / PANEL, weight_sums, steps);
             (x_gradient, sums)
         });
         self.direct.sum_up(&sums, size, x_gradient)
+    }
+
+    /// Copies the gradients of an image's outputs to whole squares.
+    pub(super) fn spread(&self, g: &[f32], whole: &mut [f32]) {
+        let lines = whole.chunks_exact_mut(self.whole_line(self.outputs));
+        let kept = self.image.columns * self.outputs;
+        for (to, g) in lines.zip(g.chunks_exact(kept)) {
+            to[..kept].copy_from_slice(g);
+        }
     }
 
     /// Adds the gradient of the kernel's squares from the first `count` images of `room`, and computes those of the
     /// images, if there are kernels for them.
     fn multiply_back(&self, kernels: &[f32], count: usize, room: &mut RoomBack) {
         let (channels, outputs) = (self.image.channels, self.outputs);
+        let positions = self.square.positions();
         let RoomBack {
             images,
             gradients,
@@ -137,7 +156,7 @@ impl Winograd {
             if kernels.is_empty() {
                 continue;
             }
-            for position in 0..POSITIONS {
+            for position in 0..positions {
                 let left = LeftMatrix {
                     numbers: &memory.outputs[position * memory.of_outputs..],
                     row: outputs,
@@ -145,7 +164,7 @@ impl Winograd {
                 };
                 let right = Right {
                     numbers: &kernels[position * outputs * PANEL..],
-                    panel: POSITIONS * outputs * PANEL,
+                    panel: positions * outputs * PANEL,
                     steps: (0, PANEL),
                 };
                 let of_inputs = &mut memory.inputs[position * memory.of_inputs..];

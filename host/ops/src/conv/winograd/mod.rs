@@ -1,26 +1,36 @@
-//! 3 × 3 convolutions with a stride of 1 by Winograd's algorithm F(2 × 2, 3 × 3) (Lavin and Gray, 2016).
+//! 3 × 3 convolutions with a stride of 1 by Winograd's algorithms F(2 × 2, 3 × 3) and F(4 × 4, 3 × 3) (Lavin and Gray,
+//! 2016).
 //!
 //! A square of 2 × 2 outputs depends on 4 × 4 inputs. With d these inputs, k the kernel and M = Σ over the inputs'
 //! channels of (G k Gᵀ) ⊙ (Bᵀ d B), the outputs are Aᵀ M A, by 16 multiplications where the direct sum takes 36. So each
-//! of the 16 positions in a square is a matrix multiplication of its own: (squares, inputs) · (inputs, outputs).
+//! of the 16 positions in a square is a matrix multiplication of its own: (squares, inputs) · (inputs, outputs). A square
+//! of 4 × 4 outputs has 36 positions, where the direct sum takes 144 multiplications.
 //!
 //! The gradients are those of exactly this computation: with N = A g Aᵀ of the outputs' gradient g, that of a kernel is
 //! Gᵀ (Σ N ⊙ Bᵀ d B) G, and that of the inputs is the sum of B (N ⊙ G k Gᵀ) Bᵀ over overlapping squares. Both take N from
 //! the same memory.
 //!
-//! Images have channels last, so transformations add and subtract whole vectors of channels ([`transforms`]). Factors of
-//! the transformations are 0, ±½ and ±1, and sums are shorter: against `f64`, outputs and the inputs' gradient are off by
-//! 0.36 to 0.39 times as much as direct sums, the weight's gradient by 0.68 to 0.70 times (32 and 128 channels; see the
-//! tests).
+//! Images have channels last, so transformations add vectors of channels with factors ([`transforms`]). They add to the
+//! error, but sums over channels have a ninth of a direct sum's terms. The largest errors against `f64`, as multiples of
+//! those of direct sums (32 and 128 channels; see the tests):
 //!
-//! **Parts.** This file: sizes, the kernel's transformation and the forward pass. `backward`: gradients. `squares`:
-//! images from and to transformed squares. `transforms`: the matrices and the loop that applies them.
+//! | squares | outputs | gradient of the inputs | gradient of the weight |
+//! |---|---|---|---|
+//! | 2 × 2 | 0.36 to 0.39 | 0.36 to 0.38 | 0.66 to 1.1 |
+//! | 4 × 4 | 1.9 to 2.5 | 1.5 to 1.9 | 1.3 to 1.6 |
 //!
-//! **Flow.** A thread takes as many images as have about [`SQUARES`] squares, or lines of squares of a larger image. It
-//! transforms the inputs, does the 16 multiplications and transforms their results, while all of it is in the core's L2
-//! cache.
+//! **Parts.** This file: sizes and the forward pass, by images. `backward`: gradients, by images. `batch`: both passes, by
+//! panels of channels. `kernels`: kernels from and to transformed squares. `squares`: images from and to transformed
+//! squares. `transforms`: the matrices and the loop that applies them.
+//!
+//! **Flow.** By images: a thread takes as many images as have about [`SQUARES`] squares, or lines of squares of a larger
+//! image. It transforms the inputs, does the multiplications and transforms their results, while all of it is in the
+//! core's L2 cache. Where a batch has few squares and many channels, so that each image would read all kernels from
+//! memory, by panels: all images' inputs are transformed first; then a thread takes a panel of channels of all images.
 
 mod backward;
+mod batch;
+mod kernels;
 mod squares;
 #[cfg(test)]
 mod tests;
@@ -29,29 +39,82 @@ mod transforms;
 use super::after::After;
 use super::direct::{Direct, largest};
 use super::sizes::Conv;
-use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, region, transpose_whole,
-    write_rows, zeros,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, transpose_whole, write_rows,
 };
 use crate::unfold::{UnfoldSizes, Window};
 use crate::vectorised;
-use transforms::{LANES, transform_kernel};
+use kernels::Columns;
 
 /// Number of squares whose transformed inputs and outputs are in the cache together.
 const SQUARES: usize = 64;
 
-/// Positions in a square of 4 × 4.
-const POSITIONS: usize = 16;
+/// Squares of 4 × 4 outputs in a batch from which on they are used.
+const ENOUGH: usize = 64;
 
 /// Channels from which on transformations cost less than they save.
 const LEAST_CHANNELS: usize = 32;
 
-/// A convolution by squares of 2 × 2 outputs.
+/// The numbers of channels are multiples of this, so that vectors have whole blocks and panels whole registers.
+const STEP: usize = 16;
+
+/// The outputs of a square.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Square {
+    /// 2 × 2, by 16 multiplications.
+    Two,
+    /// 4 × 4, by 36 multiplications.
+    Four,
+}
+
+impl Square {
+    /// Number of outputs along each side.
+    fn outputs(self) -> usize {
+        match self {
+            Square::Two => 2,
+            Square::Four => 4,
+        }
+    }
+
+    /// Number of positions along each side: the inputs that the outputs depend on.
+    fn side(self) -> usize {
+        self.outputs() + 2
+    }
+
+    fn positions(self) -> usize {
+        self.side() * self.side()
+    }
+
+    /// Lines of squares of an image, and squares in each.
+    fn cover(self, image: &UnfoldSizes) -> (usize, usize) {
+        let of = |outputs: usize| outputs.div_ceil(self.outputs());
+        (of(image.rows), of(image.columns))
+    }
+
+    /// The square with the fewest multiplications for a batch of images, where that has enough squares to make up for
+    /// transforming the kernels.
+    fn of(image: &UnfoldSizes, batch: usize) -> Square {
+        let cost = |square: Square| {
+            let (down, across) = square.cover(image);
+            down * across * square.positions()
+        };
+        let (down, across) = Square::Four.cover(image);
+        let are_enough = batch * down * across >= ENOUGH;
+        if are_enough && cost(Square::Four) < cost(Square::Two) {
+            Square::Four
+        } else {
+            Square::Two
+        }
+    }
+}
+
+/// A convolution by squares of outputs.
 #[derive(Clone, Copy)]
 pub(super) struct Winograd {
     /// The same convolution, whose padded images are large enough for complete squares.
     direct: Direct,
+    square: Square,
     after: After,
     image: UnfoldSizes,
     batch: usize,
@@ -67,7 +130,7 @@ struct Room {
     /// Channels-last images with their padding.
     images: Vec<Vec<f32>>,
     squares: squares::Room,
-    /// Outputs of these images, (images, windows, outputs).
+    /// Outputs of these images in whole squares, channels last.
     whole: Vec<f32>,
     pooled: Vec<f32>,
 }
@@ -83,13 +146,21 @@ impl Winograd {
             ..
         } = image.window;
         let fits = (kernel, stride, dilation) == ((3, 3), (1, 1), (1, 1)) && conv.groups == 1;
-        let enough = |channels: usize| channels >= LEAST_CHANNELS && channels.is_multiple_of(LANES);
+        let enough = |channels: usize| channels >= LEAST_CHANNELS && channels.is_multiple_of(STEP);
         if !fits || !enough(image.channels) || !enough(conv.outputs) {
             return None;
         }
-        let (down, across) = (image.rows.div_ceil(2), image.columns.div_ceil(2));
+        Winograd::by(Square::of(&image, conv.batch), conv, after)
+    }
+
+    /// The algorithm by these squares, where tiles are supported.
+    fn by(square: Square, conv: &Conv, after: After) -> Option<Winograd> {
+        let image = conv.image;
+        let (down, across) = square.cover(&image);
+        let reach = |squares: usize| squares * square.outputs() + 2;
         Some(Winograd {
-            direct: Direct::of(conv, after)?.at_least(2 * down + 2, 2 * across + 2),
+            direct: Direct::of(conv, after)?.at_least(reach(down), reach(across)),
+            square,
             after,
             image,
             batch: conv.batch,
@@ -104,6 +175,27 @@ impl Winograd {
         self.image.rows * self.image.columns
     }
 
+    /// Number of an image's outputs in whole squares, of this many channels.
+    fn whole(&self, channels: usize) -> usize {
+        self.down * self.square.outputs() * self.whole_line(channels)
+    }
+
+    /// Number of elements of a line of an image's outputs in whole squares.
+    fn whole_line(&self, channels: usize) -> usize {
+        self.across * self.square.outputs() * channels
+    }
+
+    /// Moves the outputs of an image in whole squares together, without those beyond its end.
+    fn crop<'a>(&self, whole: &'a mut [f32], channels: usize) -> &'a mut [f32] {
+        let (line, kept) = (self.whole_line(channels), self.image.columns * channels);
+        if line != kept {
+            for row in 1..self.image.rows {
+                whole.copy_within(row * line..row * line + kept, row * kept);
+            }
+        }
+        &mut whole[..self.windows() * channels]
+    }
+
     /// Number of images that are processed together.
     fn together(&self) -> usize {
         (SQUARES / (self.down * self.across)).max(1)
@@ -111,7 +203,7 @@ impl Winograd {
 
     /// Number of lines of squares that are processed together.
     fn lines(&self) -> usize {
-        (SQUARES / self.across).max(1)
+        (SQUARES / self.across).clamp(1, self.together() * self.down)
     }
 
     /// Computes the outputs and, with pooling, their positions in the squares of the pooling, channels last.
@@ -121,13 +213,14 @@ impl Winograd {
         weight: &[f32],
         bias: Option<&[f32]>,
     ) -> (Vec<f32>, Vec<u8>) {
-        let (batch, outputs, windows) = (self.batch, self.outputs, self.windows());
+        if self.is_by_panels() {
+            return self.forward_by_panels(x, weight, bias);
+        }
+        let (batch, outputs) = (self.batch, self.outputs);
         let kept = self.direct.kept();
         let inputs = self.image.channels * self.image.height * self.image.width;
         let together = self.together();
-        let packed = self.direct.weight(weight);
-        let panels = outputs.div_ceil(PANEL);
-        let kernels = kernels(&packed, panels, (1, 9));
+        let kernels = self.kernels(weight, Columns::Outputs);
         let pooled = if self.after.pool { outputs * kept } else { 0 };
         let mut squares = vec![0; batch * pooled];
         let memory = (
@@ -136,8 +229,8 @@ impl Winograd {
         );
         let room = || Room {
             images: vec![Vec::new(); together],
-            squares: squares::Room::new(self, false),
-            whole: vec![0.0; together * windows * outputs],
+            squares: squares::Room::new(self, self.lines()),
+            whole: vec![0.0; together * self.whole(outputs)],
             pooled: vec![0.0; pooled],
         };
         let schedule = Schedule::of_size(self.threads, batch, together);
@@ -148,10 +241,10 @@ impl Winograd {
                     .channels_last(&x[index * inputs..][..inputs], image);
             }
             self.multiply(&kernels, bias, count, room);
-            let mut each = room.whole.chunks_exact_mut(windows * outputs);
+            let mut each = room.whole.chunks_exact_mut(self.whole(outputs));
             let mut positions = squares.chunks_exact_mut(pooled.max(1));
             let y = write_rows(y, images, |_, y| {
-                let whole = each.next().unwrap_or_default();
+                let whole = self.crop(each.next().unwrap_or_default(), outputs);
                 self.after.finish(whole, None, outputs);
                 let left = if self.after.pool {
                     let line = self.image.columns * outputs;
@@ -171,7 +264,8 @@ impl Winograd {
     /// Computes the outputs of the images in `room`, `count` of them, channels last.
     fn multiply(&self, kernels: &[f32], bias: Option<&[f32]>, count: usize, room: &mut Room) {
         let (channels, outputs) = (self.image.channels, self.outputs);
-        let panel = POSITIONS * channels * PANEL;
+        let positions = self.square.positions();
+        let panel = positions * channels * PANEL;
         for lines in self.blocks(count) {
             let squares = lines.len() * self.across;
             let Room {
@@ -181,7 +275,7 @@ impl Winograd {
                 ..
             } = room;
             self.transform_inputs(lines.clone(), images, memory);
-            for position in 0..POSITIONS {
+            for position in 0..positions {
                 let left = LeftMatrix {
                     numbers: &memory.inputs[position * memory.of_inputs..],
                     row: channels,
@@ -210,27 +304,6 @@ impl Winograd {
             .step_by(step)
             .map(move |first| first..all.min(first + step))
     }
-}
-
-/// Transforms a packed weight, whose taps are `tap_step` lines of panels apart and panels `panel_step`.
-///
-/// The result is (panels, positions, depth, [`PANEL`]).
-fn kernels(packed: &[f32], panels: usize, (tap_step, panel_step): (usize, usize)) -> Vec<f32> {
-    let each = packed.len() / (9 * panels);
-    let memory = UninitRows::new(panels, POSITIONS * each);
-    let threads = region::parts(8 * panels * POSITIONS * each);
-    let schedule = Schedule::of_size(threads, panels, 1);
-    fill_parts(schedule, memory, |own, slots| {
-        write_rows(slots, own, |panel, slots| {
-            let taps: [&[f32]; 9] = std::array::from_fn(|tap| {
-                let first = tap * tap_step + panel * panel_step;
-                &packed[first * each..][..each]
-            });
-            let kernels = zeros(slots);
-            transform_kernel(taps, kernels, each);
-            kernels
-        })
-    })
 }
 
 vectorised! {

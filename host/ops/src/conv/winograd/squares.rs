@@ -1,9 +1,12 @@
 //! Images from and to transformed squares.
+//!
+//! A map is applied along the columns of squares first and then along their rows, or the other way round; in between, one
+//! line of squares is in `half`.
 
 use std::ops::Range;
 
-use super::transforms::{INPUT, INPUT_BACK, OUTPUT, OUTPUT_BACK, Shape, combine};
-use super::{POSITIONS, Winograd};
+use super::Winograd;
+use super::transforms::{Map, Shape, Steps, transform};
 
 /// Scratch memory for some lines of squares.
 pub(super) struct Room {
@@ -14,31 +17,25 @@ pub(super) struct Room {
     pub(super) of_outputs: usize,
     /// For each position the outputs of all squares, (squares, outputs), or their gradients.
     pub(super) outputs: Vec<f32>,
-    /// Squares transformed in one direction.
+    /// A line of squares transformed in one direction.
     half: Vec<f32>,
 }
 
 impl Room {
-    pub(super) fn new(winograd: &Winograd, is_backward: bool) -> Room {
+    /// For this many lines of squares.
+    pub(super) fn new(winograd: &Winograd, lines: usize) -> Room {
         let (channels, outputs) = (winograd.image.channels, winograd.outputs);
-        let lines = winograd.lines().min(winograd.together() * winograd.down);
+        let (side, positions) = (winograd.square.side(), winograd.square.positions());
         let squares = lines * winograd.across;
         let (of_inputs, of_outputs) = (squares * channels, squares * outputs);
-        let line = winograd.direct.line() * channels;
-        let half = (4 * line).max(8 * of_outputs);
+        let most = channels.max(outputs);
+        let half = (winograd.across * positions).max(side * winograd.direct.line()) * most;
         Room {
-            inputs: vec![0.0; POSITIONS * of_inputs],
+            inputs: vec![0.0; positions * of_inputs],
             of_inputs,
             of_outputs,
-            outputs: vec![0.0; POSITIONS * of_outputs],
-            half: vec![
-                0.0;
-                if is_backward {
-                    half.max(4 * of_inputs)
-                } else {
-                    half
-                }
-            ],
+            outputs: vec![0.0; positions * of_outputs],
+            half: vec![0.0; half],
         }
     }
 }
@@ -51,108 +48,80 @@ impl Winograd {
         images: &[Vec<f32>],
         room: &mut Room,
     ) {
-        let channels = self.image.channels;
-        let line = self.direct.line() * channels;
-        let squares = Shape {
-            rows: self.across,
-            width: channels,
-            steps: (channels, 2 * channels),
-        };
+        let line = self.direct.line() * self.image.channels;
         for (index, at) in lines.enumerate() {
-            let image = &images[at / self.down][at % self.down * 2 * line..];
-            for (terms, half) in INPUT.into_iter().zip(room.half.chunks_exact_mut(line)) {
-                let source = |row: usize| &image[row * line..];
-                combine(half, terms, source, Shape::line(line), false);
-            }
-            let first = index * self.across * channels;
-            for i in 0..4 {
-                let half = &room.half[i * line..][..line];
-                for (j, terms) in INPUT.into_iter().enumerate() {
-                    let to = &mut room.inputs[(i * 4 + j) * room.of_inputs + first..];
-                    let source = |column: usize| &half[column * channels..];
-                    combine(to, terms, source, squares, false);
-                }
-            }
+            let first_row = at % self.down * self.square.outputs();
+            self.map_to_squares(
+                (Map::Input, self.image.channels),
+                (&images[at / self.down][first_row * line..], line),
+                &mut room.half,
+                &mut room.inputs[index * self.across * self.image.channels..],
+                room.of_inputs,
+            );
         }
     }
 
-    /// Aᵀ M A of some lines of squares, to the channels-last outputs of all images.
+    /// A g Aᵀ of some lines of squares, from the gradients of all images' outputs in whole squares, channels last.
+    pub(super) fn transform_gradients(&self, lines: Range<usize>, g: &[f32], room: &mut Room) {
+        let line = self.across * self.square.outputs() * self.outputs;
+        for (index, at) in lines.enumerate() {
+            self.map_to_squares(
+                (Map::OutputBack, self.outputs),
+                (&g[at * self.square.outputs() * line..], line),
+                &mut room.half,
+                &mut room.outputs[index * self.across * self.outputs..],
+                room.of_outputs,
+            );
+        }
+    }
+
+    /// Applies a map to the rows and columns of a line of squares, from an image whose lines have `line` elements, to
+    /// positions `each` elements apart.
+    fn map_to_squares(
+        &self,
+        (map, channels): (Map, usize),
+        (image, line): (&[f32], usize),
+        half: &mut [f32],
+        squares: &mut [f32],
+        each: usize,
+    ) {
+        let map = (self.square, map);
+        transform(map, image, half, Shape::line(line, line, line), false);
+        let across = Shape {
+            rows: self.across,
+            width: channels,
+            from: Steps {
+                vector: channels,
+                row: self.square.outputs() * channels,
+            },
+            to: Steps {
+                vector: each,
+                row: channels,
+            },
+        };
+        let side = self.square.side();
+        for i in 0..side {
+            let to = &mut squares[i * side * each..];
+            transform(map, &half[i * line..], to, across, false);
+        }
+    }
+
+    /// Aᵀ M A of some lines of squares, to the outputs of all images in whole squares, channels last.
     pub(super) fn transform_outputs(
         &self,
         lines: Range<usize>,
         room: &mut Room,
         whole: &mut [f32],
     ) {
-        let outputs = self.outputs;
-        let count = room.of_outputs;
-        let all = Shape::line(lines.len() * self.across * outputs);
-        let mut halves = room.half.chunks_exact_mut(count);
-        for terms in OUTPUT {
-            for (j, half) in halves.by_ref().take(4).enumerate() {
-                let source = |row: usize| &room.outputs[(row * 4 + j) * count..];
-                combine(half, terms, source, all, false);
-            }
-        }
+        let line = self.across * self.square.outputs() * self.outputs;
         for (index, at) in lines.enumerate() {
-            let first = index * self.across * outputs;
-            self.each_output(at, |i, j, start, squares| {
-                let source = |column: usize| &room.half[(i * 4 + column) * count + first..];
-                let shape = Shape {
-                    rows: squares,
-                    width: outputs,
-                    steps: (2 * outputs, outputs),
-                };
-                combine(&mut whole[start..], OUTPUT[j], source, shape, false);
-            });
-        }
-    }
-
-    /// Calls `at(row, column, index of the first one, number of squares)` for each of the four outputs of a line's
-    /// squares; the last squares of an image of odd size have fewer.
-    fn each_output(&self, line: usize, mut at: impl FnMut(usize, usize, usize, usize)) {
-        let (rows, columns) = (self.image.rows, self.image.columns);
-        let (image, line) = (line / self.down, line % self.down);
-        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let row = 2 * line + i;
-            if row < rows && j < columns {
-                let start = (image * rows + row) * columns + j;
-                at(i, j, start * self.outputs, (columns - j).div_ceil(2));
-            }
-        }
-    }
-
-    /// A g Aᵀ of some lines of squares, from the channels-last gradients of all images' outputs.
-    pub(super) fn transform_gradients(&self, lines: Range<usize>, g: &[f32], room: &mut Room) {
-        let outputs = self.outputs;
-        let count = room.of_outputs;
-        let used = lines.len() * self.across * outputs;
-        // Outputs beyond an image of odd size have no gradient.
-        for half in room.half.chunks_exact_mut(count).take(8) {
-            half[..used].fill(0.0);
-        }
-        for (index, at) in lines.enumerate() {
-            let first = index * self.across * outputs;
-            self.each_output(at, |i, j, start, squares| {
-                let shape = Shape {
-                    rows: squares,
-                    width: outputs,
-                    steps: (outputs, 2 * outputs),
-                };
-                for (column, terms) in OUTPUT_BACK.into_iter().enumerate() {
-                    let own = terms.iter().position(|&(output, _)| output == j);
-                    if let Some(own) = own {
-                        let half = &mut room.half[(i * 4 + column) * count + first..];
-                        combine(half, &terms[own..=own], |_| &g[start..], shape, true);
-                    }
-                }
-            });
-        }
-        for (i, terms) in OUTPUT_BACK.into_iter().enumerate() {
-            for j in 0..4 {
-                let to = &mut room.outputs[(i * 4 + j) * count..];
-                let source = |row: usize| &room.half[(row * 4 + j) * count..];
-                combine(to, terms, source, Shape::line(used), false);
-            }
+            self.map_from_squares(
+                (Map::Output, self.outputs),
+                &room.outputs[index * self.across * self.outputs..],
+                room.of_outputs,
+                &mut room.half,
+                (&mut whole[at * self.square.outputs() * line..], line),
+            );
         }
     }
 
@@ -163,34 +132,55 @@ impl Winograd {
         room: &mut Room,
         images: &mut [Vec<f32>],
     ) {
-        let channels = self.image.channels;
-        let line = self.direct.line() * channels;
-        let count = room.of_inputs;
-        let used = lines.len() * self.across * channels;
-        let shape = Shape {
+        let line = self.direct.line() * self.image.channels;
+        for (index, at) in lines.enumerate() {
+            let first_row = at % self.down * self.square.outputs();
+            self.map_from_squares(
+                (Map::InputBack, self.image.channels),
+                &room.inputs[index * self.across * self.image.channels..],
+                room.of_inputs,
+                &mut room.half,
+                (&mut images[at / self.down][first_row * line..], line),
+            );
+        }
+    }
+
+    /// Applies a map to the columns and rows of a line of squares, from positions `each` elements apart to an image whose
+    /// lines have `line` elements. Gradients of inputs are added, as squares overlap.
+    pub(super) fn map_from_squares(
+        &self,
+        (map, channels): (Map, usize),
+        squares: &[f32],
+        each: usize,
+        half: &mut [f32],
+        (image, line): (&mut [f32], usize),
+    ) {
+        let (adds, rows) = match map {
+            Map::InputBack => (true, self.square.side()),
+            _ => (false, self.square.outputs()),
+        };
+        let map = (self.square, map);
+        let (side, width) = (self.square.side(), self.across * channels);
+        for j in 0..side {
+            let (from, to) = (&squares[j * each..], &mut half[j * width..]);
+            let shape = Shape::line(width, side * each, side * width);
+            transform(map, from, to, shape, false);
+        }
+        let across = Shape {
             rows: self.across,
             width: channels,
-            steps: (2 * channels, channels),
+            from: Steps {
+                vector: width,
+                row: channels,
+            },
+            to: Steps {
+                vector: channels,
+                row: self.square.outputs() * channels,
+            },
         };
-        for (i, terms) in INPUT_BACK.into_iter().enumerate() {
-            for j in 0..4 {
-                let source = |row: usize| &room.inputs[(row * 4 + j) * count..];
-                combine(
-                    &mut room.half[j * count..],
-                    terms,
-                    source,
-                    Shape::line(used),
-                    false,
-                );
-            }
-            for (index, at) in lines.clone().enumerate() {
-                let first = index * self.across * channels;
-                let image = &mut images[at / self.down][(at % self.down * 2 + i) * line..];
-                for (j, terms) in INPUT_BACK.into_iter().enumerate() {
-                    let source = |column: usize| &room.half[column * count + first..];
-                    combine(&mut image[j * channels..], terms, source, shape, true);
-                }
-            }
+        for i in 0..rows {
+            let from = &half[i * side * width..];
+            transform(map, from, &mut image[i * line..], across, adds);
         }
     }
 }

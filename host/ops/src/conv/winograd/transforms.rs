@@ -1,198 +1,272 @@
-//! The matrices of the algorithm, and the loop that applies them: sums of a few vectors with factors.
+//! The matrices of the algorithm, and the loop that applies them: each output vector is a sum of input vectors with
+//! factors.
+//!
+//! A matrix is a type, so that the compiler knows its elements: zeros cost nothing, and all vectors of one transformation
+//! stay in registers.
 
+use super::Square;
 use crate::kernels::has_tiles;
 use crate::kernels::math::Number;
 
-/// Elements that are computed at once; the numbers of channels are multiples of it.
-pub(super) const LANES: usize = 16;
+/// Elements that are computed at once.
+const BLOCK: usize = 8;
 
-/// A row of a transformation's matrix: the indices of its elements other than 0, and these.
-pub(super) type Terms = &'static [(usize, f32)];
+/// The linear maps between outputs, inputs and kernels on one side, and squares on the other.
+#[derive(Clone, Copy)]
+pub(super) enum Map {
+    /// Bᵀ: inputs of a square, from those of its images.
+    Input,
+    /// B: what a square's inputs are given of its gradient.
+    InputBack,
+    /// Aᵀ: outputs of a square.
+    Output,
+    /// A: the gradient of a square, from that of its outputs.
+    OutputBack,
+    /// G: a kernel's square, from its taps.
+    Kernel,
+    /// Gᵀ: the gradient of a kernel's taps.
+    KernelBack,
+}
 
-/// Bᵀ: inputs of a square, from those of its images.
-pub(super) const INPUT: [Terms; 4] = [
-    &[(0, 1.0), (2, -1.0)],
-    &[(1, 1.0), (2, 1.0)],
-    &[(2, 1.0), (1, -1.0)],
-    &[(1, 1.0), (3, -1.0)],
-];
+/// A matrix of `OUT` rows and `IN` columns.
+trait Matrix<const IN: usize, const OUT: usize> {
+    const ROWS: [[f32; IN]; OUT];
+}
 
-/// B: what a square's inputs are given of its gradient.
-pub(super) const INPUT_BACK: [Terms; 4] = [
-    &[(0, 1.0)],
-    &[(1, 1.0), (2, -1.0), (3, 1.0)],
-    &[(1, 1.0), (0, -1.0), (2, 1.0)],
-    &[(3, -1.0)],
-];
+const fn transposed<const ROWS: usize, const COLUMNS: usize>(
+    matrix: [[f32; COLUMNS]; ROWS],
+) -> [[f32; ROWS]; COLUMNS] {
+    let mut result = [[0.0; ROWS]; COLUMNS];
+    let mut row = 0;
+    while row < ROWS {
+        let mut column = 0;
+        while column < COLUMNS {
+            result[column][row] = matrix[row][column];
+            column += 1;
+        }
+        row += 1;
+    }
+    result
+}
 
-/// Aᵀ: outputs of a square.
-pub(super) const OUTPUT: [Terms; 2] = [
-    &[(0, 1.0), (1, 1.0), (2, 1.0)],
-    &[(1, 1.0), (2, -1.0), (3, -1.0)],
-];
+macro_rules! matrices {
+    ($($name:ident $back:ident: $rows:literal by $columns:literal = $matrix:expr;)*) => {
+        $(
+            struct $name;
+            struct $back;
 
-/// A: the gradient of a square, from that of its outputs.
-pub(super) const OUTPUT_BACK: [Terms; 4] = [
-    &[(0, 1.0)],
-    &[(0, 1.0), (1, 1.0)],
-    &[(0, 1.0), (1, -1.0)],
-    &[(1, -1.0)],
-];
+            impl Matrix<$columns, $rows> for $name {
+                const ROWS: [[f32; $columns]; $rows] = $matrix;
+            }
 
-/// G: a kernel's square, from its taps.
-pub(super) const KERNEL: [Terms; 4] = [
-    &[(0, 1.0)],
-    &[(0, 0.5), (1, 0.5), (2, 0.5)],
-    &[(0, 0.5), (1, -0.5), (2, 0.5)],
-    &[(2, 1.0)],
-];
+            impl Matrix<$rows, $columns> for $back {
+                const ROWS: [[f32; $rows]; $columns] = transposed($matrix);
+            }
+        )*
+    };
+}
 
-/// Gᵀ: the gradient of a kernel's taps.
-pub(super) const KERNEL_BACK: [Terms; 3] = [
-    &[(0, 1.0), (1, 0.5), (2, 0.5)],
-    &[(1, 0.5), (2, -0.5)],
-    &[(1, 0.5), (2, 0.5), (3, 1.0)],
-];
+/// The points of F(4 × 4, 3 × 3) are 0, ±P, ±2 P and infinity.
+///
+/// With ¾ errors are less than half of those with 1; sums of products with it are exact for small integers.
+const P: f32 = 0.75;
+/// P² and P⁴.
+const P2: f32 = P * P;
+const P4: f32 = P2 * P2;
 
-/// Rows of a number of elements, a multiple of [`LANES`].
+matrices! {
+    Input2 InputBack2: 4 by 4 = [
+        [1.0, 0.0, -1.0, 0.0],
+        [0.0, 1.0, 1.0, 0.0],
+        [0.0, -1.0, 1.0, 0.0],
+        [0.0, 1.0, 0.0, -1.0],
+    ];
+    Output2 OutputBack2: 2 by 4 = [[1.0, 1.0, 1.0, 0.0], [0.0, 1.0, -1.0, -1.0]];
+    Kernel2 KernelBack2: 4 by 3 = [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]];
+    // Each row has the coefficients of the product of x − q over the other points q.
+    Input4 InputBack4: 6 by 6 = [
+        [4.0 * P4, 0.0, -5.0 * P2, 0.0, 1.0, 0.0],
+        [0.0, -4.0 * P2 * P, -4.0 * P2, P, 1.0, 0.0],
+        [0.0, 4.0 * P2 * P, -4.0 * P2, -P, 1.0, 0.0],
+        [0.0, -2.0 * P2 * P, -P2, 2.0 * P, 1.0, 0.0],
+        [0.0, 2.0 * P2 * P, -P2, -2.0 * P, 1.0, 0.0],
+        [0.0, 4.0 * P4, 0.0, -5.0 * P2, 0.0, 1.0],
+    ];
+    // The powers of the points.
+    Output4 OutputBack4: 4 by 6 = [
+        [1.0, 1.0, 1.0, 1.0, 1.0, 0.0],
+        [0.0, P, -P, 2.0 * P, -2.0 * P, 0.0],
+        [0.0, P2, P2, 4.0 * P2, 4.0 * P2, 0.0],
+        [0.0, P2 * P, -P2 * P, 8.0 * P2 * P, -8.0 * P2 * P, 1.0],
+    ];
+    // The powers of each point p, divided by the product of p − q over the other points q.
+    Kernel4 KernelBack4: 6 by 3 = [
+        [1.0 / (4.0 * P4), 0.0, 0.0],
+        [-1.0 / (6.0 * P4), -1.0 / (6.0 * P2 * P), -1.0 / (6.0 * P2)],
+        [-1.0 / (6.0 * P4), 1.0 / (6.0 * P2 * P), -1.0 / (6.0 * P2)],
+        [1.0 / (24.0 * P4), 1.0 / (12.0 * P2 * P), 1.0 / (6.0 * P2)],
+        [1.0 / (24.0 * P4), -1.0 / (12.0 * P2 * P), 1.0 / (6.0 * P2)],
+        [0.0, 0.0, 1.0],
+    ];
+}
+
+/// Where vectors begin: distance from one vector of a transformation to the next, and from one row to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Steps {
+    pub(super) vector: usize,
+    pub(super) row: usize,
+}
+
+/// Rows of vectors that are transformed alike, each vector of `width` elements, a multiple of [`BLOCK`].
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) rows: usize,
     pub(super) width: usize,
-    /// Strides from row to row of the result and of the sources.
-    pub(super) steps: (usize, usize),
+    pub(super) from: Steps,
+    pub(super) to: Steps,
 }
 
 impl Shape {
-    /// A single row.
-    pub(super) fn line(width: usize) -> Shape {
+    /// A single row of vectors at these distances.
+    pub(super) fn line(width: usize, from: usize, to: usize) -> Shape {
+        let steps = |vector| Steps { vector, row: 0 };
         Shape {
             rows: 1,
             width,
-            steps: (0, 0),
+            from: steps(from),
+            to: steps(to),
         }
     }
-}
 
-/// to = Σ factor · source over the terms, added to what is there where `adds`; `source` gives that of an index.
-pub(super) fn combine<'a>(
-    to: &mut [f32],
-    terms: Terms,
-    source: impl Fn(usize) -> &'a [f32],
-    shape: Shape,
-    adds: bool,
-) {
-    let of = |index: usize| (source(terms[index].0), terms[index].1);
-    match terms.len() {
-        1 => combine_some(to, [of(0)], shape, adds),
-        2 => combine_some(to, [of(0), of(1)], shape, adds),
-        3 => combine_some(to, [of(0), of(1), of(2)], shape, adds),
-        count => panic!("no loop for {count} terms"),
+    /// Whether `count` vectors of each row lie in memory of `length` elements.
+    fn fits(&self, steps: Steps, count: usize, length: usize) -> bool {
+        self.rows == 0
+            || (self.rows - 1) * steps.row + (count - 1) * steps.vector + self.width <= length
     }
 }
 
-/// Runs [`combine_rows`], compiled for AVX2 for all processors that have tiles.
+/// Applies a map to vectors, and replaces those of the result or, with `adds`, adds to them.
 ///
-/// For AVX-512 the compiler would gather the same lane of many blocks into a register, which takes twice as long.
-fn combine_some<const N: usize>(
+/// With `adds` vectors of the result may overlap those of the next row.
+pub(super) fn transform(
+    (square, map): (Square, Map),
+    from: &[f32],
     to: &mut [f32],
-    terms: [(&[f32], f32); N],
     shape: Shape,
     adds: bool,
 ) {
+    match (square, map) {
+        (Square::Two, Map::Input) => run::<Input2, 4, 4>(from, to, shape, adds),
+        (Square::Two, Map::InputBack) => run::<InputBack2, 4, 4>(from, to, shape, adds),
+        (Square::Two, Map::Output) => run::<Output2, 4, 2>(from, to, shape, adds),
+        (Square::Two, Map::OutputBack) => run::<OutputBack2, 2, 4>(from, to, shape, adds),
+        (Square::Two, Map::Kernel) => run::<Kernel2, 3, 4>(from, to, shape, adds),
+        (Square::Two, Map::KernelBack) => run::<KernelBack2, 4, 3>(from, to, shape, adds),
+        (Square::Four, Map::Input) => run::<Input4, 6, 6>(from, to, shape, adds),
+        (Square::Four, Map::InputBack) => run::<InputBack4, 6, 6>(from, to, shape, adds),
+        (Square::Four, Map::Output) => run::<Output4, 6, 4>(from, to, shape, adds),
+        (Square::Four, Map::OutputBack) => run::<OutputBack4, 4, 6>(from, to, shape, adds),
+        (Square::Four, Map::Kernel) => run::<Kernel4, 3, 6>(from, to, shape, adds),
+        (Square::Four, Map::KernelBack) => run::<KernelBack4, 6, 3>(from, to, shape, adds),
+    }
+}
+
+/// Runs [`rows`], compiled for AVX2 for all processors that have tiles.
+///
+/// For AVX-512 the compiler would gather the same lane of many blocks into a register, which takes twice as long.
+fn run<M: Matrix<IN, OUT>, const IN: usize, const OUT: usize>(
+    from: &[f32],
+    to: &mut [f32],
+    shape: Shape,
+    adds: bool,
+) {
+    let fits = shape.width.is_multiple_of(BLOCK)
+        && shape.fits(shape.from, IN, from.len())
+        && shape.fits(shape.to, OUT, to.len());
+    assert!(fits && has_tiles(), "a transformation doesn't fit");
     #[cfg(target_arch = "x86_64")]
     {
+        /// # Safety
+        ///
+        /// That of [`rows`], on a processor with AVX2 and FMA.
         #[target_feature(enable = "avx2,fma")]
-        fn avx2<const N: usize>(
+        #[expect(unsafe_code, reason = "vectors are read and written by pointers")]
+        unsafe fn avx2<M: Matrix<IN, OUT>, const IN: usize, const OUT: usize>(
+            from: &[f32],
             to: &mut [f32],
-            terms: [(&[f32], f32); N],
             shape: Shape,
             adds: bool,
         ) {
-            combine_rows::<true, N>(to, terms, shape, adds);
+            // SAFETY: the caller keeps this function's contract, which includes that of `rows`.
+            unsafe {
+                if adds {
+                    rows::<M, IN, OUT, true, true>(from, to, shape);
+                } else {
+                    rows::<M, IN, OUT, true, false>(from, to, shape);
+                }
+            }
         }
 
-        assert!(has_tiles(), "a transformation on a processor without AVX2");
-        // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA.
-        #[expect(unsafe_code, reason = "the only way in")]
+        // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA; the assertion has checked that all vectors
+        // lie in their memory, in whole blocks.
+        #[expect(unsafe_code, reason = "vectors are read and written by pointers")]
         unsafe {
-            avx2(to, terms, shape, adds);
+            avx2::<M, IN, OUT>(from, to, shape, adds);
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = has_tiles();
-        combine_rows::<false, N>(to, terms, shape, adds);
+        // SAFETY: the assertion has checked that all vectors lie in their memory, in whole blocks.
+        #[expect(unsafe_code, reason = "vectors are read and written by pointers")]
+        unsafe {
+            if adds {
+                rows::<M, IN, OUT, false, true>(from, to, shape);
+            } else {
+                rows::<M, IN, OUT, false, false>(from, to, shape);
+            }
+        }
     }
 }
 
+/// # Safety
+///
+/// All vectors lie in their memory, and their width is a multiple of [`BLOCK`].
 #[inline(always)]
-fn combine_rows<const FUSED: bool, const N: usize>(
+#[expect(unsafe_code, reason = "vectors are read and written by pointers")]
+unsafe fn rows<
+    M: Matrix<IN, OUT>,
+    const IN: usize,
+    const OUT: usize,
+    const FUSED: bool,
+    const ADDS: bool,
+>(
+    from: &[f32],
     to: &mut [f32],
-    terms: [(&[f32], f32); N],
     shape: Shape,
-    adds: bool,
 ) {
-    let Shape { rows, width, steps } = shape;
-    for row in 0..rows {
-        let (to, _) = to[row * steps.0..][..width].as_chunks_mut::<LANES>();
-        let from = terms.map(|(from, _)| from[row * steps.1..][..width].as_chunks::<LANES>().0);
-        for (index, to) in to.iter_mut().enumerate() {
-            let blocks = from.map(|from| from[index]);
-            for (lane, to) in to.iter_mut().enumerate() {
-                let mut sum = if adds { *to } else { 0.0 };
-                for (block, (_, factor)) in blocks.iter().zip(terms) {
-                    sum = block[lane].times_plus::<FUSED>(factor, sum);
+    for row in 0..shape.rows {
+        for first in (0..shape.width).step_by(BLOCK) {
+            // SAFETY: by this function's contract the block lies inside the row's vectors, and these in their memory.
+            unsafe {
+                let from = from.as_ptr().add(row * shape.from.row + first);
+                let blocks: [[f32; BLOCK]; IN] = std::array::from_fn(|index| {
+                    from.add(index * shape.from.vector)
+                        .cast::<[f32; BLOCK]>()
+                        .read()
+                });
+                let to = to.as_mut_ptr().add(row * shape.to.row + first);
+                for (index, factors) in M::ROWS.iter().enumerate() {
+                    let to = to.add(index * shape.to.vector).cast::<[f32; BLOCK]>();
+                    let mut sums = if ADDS { to.read() } else { [0.0; BLOCK] };
+                    for (block, &factor) in blocks.iter().zip(factors) {
+                        if factor != 0.0 {
+                            for (sum, x) in sums.iter_mut().zip(block) {
+                                *sum = x.times_plus::<FUSED>(factor, *sum);
+                            }
+                        }
+                    }
+                    to.write(sums);
                 }
-                *to = sum;
-            }
-        }
-    }
-}
-
-/// Elements of a kernel's square that are transformed at once.
-const AT_ONCE: usize = 512;
-
-/// G k Gᵀ of kernels whose taps are `each` elements each, to 16 positions of as many.
-pub(super) fn transform_kernel(taps: [&[f32]; 9], positions: &mut [f32], each: usize) {
-    let mut half = vec![0.0; 12 * AT_ONCE];
-    for first in (0..each).step_by(AT_ONCE) {
-        let count = AT_ONCE.min(each - first);
-        let shape = Shape::line(count);
-        for (i, terms) in KERNEL.into_iter().enumerate() {
-            for j in 0..3 {
-                let to = &mut half[(i * 3 + j) * AT_ONCE..];
-                combine(to, terms, |tap| &taps[tap * 3 + j][first..], shape, false);
-            }
-        }
-        for i in 0..4 {
-            for (j, terms) in KERNEL.into_iter().enumerate() {
-                let to = &mut positions[(i * 4 + j) * each + first..];
-                let source = |tap: usize| &half[(i * 3 + tap) * AT_ONCE..];
-                combine(to, terms, source, shape, false);
-            }
-        }
-    }
-}
-
-/// Gᵀ u G of 16 positions of `each` elements, to nine taps of as many.
-pub(super) fn kernel_gradient(positions: &[f32], taps: &mut [f32], each: usize) {
-    let mut half = vec![0.0; 12 * AT_ONCE];
-    for first in (0..each).step_by(AT_ONCE) {
-        let count = AT_ONCE.min(each - first);
-        let shape = Shape::line(count);
-        for (i, terms) in KERNEL_BACK.into_iter().enumerate() {
-            for j in 0..4 {
-                let to = &mut half[(i * 4 + j) * AT_ONCE..];
-                let source = |row: usize| &positions[(row * 4 + j) * each + first..];
-                combine(to, terms, source, shape, false);
-            }
-        }
-        for i in 0..3 {
-            for (j, terms) in KERNEL_BACK.into_iter().enumerate() {
-                let to = &mut taps[(i * 3 + j) * each + first..];
-                let source = |column: usize| &half[(i * 4 + column) * AT_ONCE..];
-                combine(to, terms, source, shape, false);
             }
         }
     }

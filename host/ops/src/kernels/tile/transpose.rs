@@ -4,7 +4,9 @@ use std::mem::MaybeUninit;
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
-    __m256, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
+    __m256, _mm_castps_pd, _mm_movehl_ps, _mm_store_ss, _mm_storel_pd, _mm_storeu_ps,
+    _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps,
+    _mm256_unpackhi_ps, _mm256_unpacklo_ps,
 };
 
 #[cfg(target_arch = "x86_64")]
@@ -14,9 +16,12 @@ use crate::kernels::written;
 /// Number of rows and columns transposed at once.
 const SIDE: usize = 8;
 
-/// Rows processed together, column by column of blocks.
+/// Rows and columns processed together: a cache line of each.
+///
+/// Lines of both matrices are often a power of two apart, so that few of them fit the L1 cache together: of each line all
+/// elements are read, and written, before too many others are.
 #[cfg(target_arch = "x86_64")]
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 2 * SIDE;
 
 /// Writes a row-major matrix transposed: the element at (row, column) to `column * to_step + row`.
 ///
@@ -120,23 +125,18 @@ unsafe fn all(
     to: *mut f32,
     to_step: usize,
 ) {
-    // Enough rows together that whole cache lines are written.
     for first in (0..rows).step_by(TOGETHER) {
-        let last = rows.min(first + TOGETHER);
-        for column in (0..columns).step_by(SIDE) {
-            for row in (first..last).step_by(SIDE) {
-                let dims = (SIDE.min(last - row), SIDE.min(columns - column));
-                // SAFETY: by this function's contract the processor has AVX2 and both matrices lie in their memory; the
-                // block is inside both.
-                unsafe {
-                    let from = from.add(row * from_step + column);
-                    block(
-                        from,
-                        from_step,
-                        dims,
-                        to.add(column * to_step + row),
-                        to_step,
-                    );
+        for left in (0..columns).step_by(TOGETHER) {
+            for row in (first..rows.min(first + TOGETHER)).step_by(SIDE) {
+                for column in (left..columns.min(left + TOGETHER)).step_by(SIDE) {
+                    let dims = (SIDE.min(rows - row), SIDE.min(columns - column));
+                    // SAFETY: by this function's contract the processor has AVX2 and both matrices lie in their memory;
+                    // the block is inside both.
+                    unsafe {
+                        let from = from.add(row * from_step + column);
+                        let to = to.add(column * to_step + row);
+                        block(from, from_step, dims, to, to_step);
+                    }
                 }
             }
         }
@@ -246,13 +246,47 @@ unsafe fn block(
                 Avx2::store(to.add(line * to_step), column);
             }
         } else {
-            let (across, down) = (Avx2::mask(wide), Avx2::mask(high));
+            let across = Avx2::mask(wide);
             for (line, block) in block[..high].iter_mut().enumerate() {
                 *block = Avx2::load_some(from.add(line * from_step), across);
             }
             for (line, column) in transposed(block).into_iter().take(wide).enumerate() {
-                Avx2::store_some(to.add(line * to_step), down, column);
+                store_first(to.add(line * to_step), high, column);
             }
+        }
+    }
+}
+
+/// Stores the first `count` elements, at most eight, by fours, twos and ones: a store with a mask takes many times as long
+/// on some processors.
+///
+/// # Safety
+///
+/// The processor has AVX2, and the elements lie in memory that nothing else accesses.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[expect(unsafe_code, reason = "registers are read and written by pointers")]
+unsafe fn store_first(to: *mut f32, count: usize, numbers: __m256) {
+    // SAFETY: by this function's contract the processor has AVX2 and the first `count` elements may be written; no more
+    // than these are.
+    unsafe {
+        if count >= SIDE {
+            Avx2::store(to, numbers);
+            return;
+        }
+        let (mut to, mut rest) = (to, _mm256_castps256_ps128(numbers));
+        if count & 4 != 0 {
+            _mm_storeu_ps(to, rest);
+            to = to.add(4);
+            rest = _mm256_extractf128_ps::<1>(numbers);
+        }
+        if count & 2 != 0 {
+            _mm_storel_pd(to.cast(), _mm_castps_pd(rest));
+            to = to.add(2);
+            rest = _mm_movehl_ps(rest, rest);
+        }
+        if count & 1 != 0 {
+            _mm_store_ss(to, rest);
         }
     }
 }
