@@ -179,7 +179,7 @@ impl RowNorm {
         let before = take_before(x).map(|before| ready(&before)).transpose()?;
         let before = before.as_ref().map(Tensor::storage_and_layout);
         let Some(rows) = self.rows.get() else {
-            bail!("the way back through a norm before the way forward")
+            bail!("the backward pass of a norm before its forward pass")
         };
         let (x_guard, x_layout) = x.storage_and_layout();
         let (weight_guard, weight_layout) = weight.storage_and_layout();

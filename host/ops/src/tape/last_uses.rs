@@ -14,7 +14,7 @@ use super::{RecordedOperation, TAPE};
 pub(super) struct LastUses(HashMap<usize, usize>);
 
 impl LastUses {
-    /// The last uses on the way back from `loss`; `None` if it also depends on operations that are not recorded, such as
+    /// The last uses in the backward pass from `loss`; `None` if it also depends on operations that are not recorded, such as
     /// candle's own, which may use a variable too.
     pub(super) fn of(loss: &Tensor, operations: &[RecordedOperation]) -> Option<LastUses> {
         let mut known = HashSet::with_capacity(operations.len());

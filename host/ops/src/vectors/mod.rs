@@ -1,13 +1,13 @@
 //! Passes over several vectors at once, such as all parameters or all gradients: sums, changes and combinations.
 //!
-//! Each pass is one parallel region over pieces of [`PIECE`] elements, so that vectors of all sizes share the threads.
-//! Neither the number of threads nor the instruction set changes a bit: pieces have a fixed size, and their sums are
+//! Each pass is one parallel region over chunks of [`CHUNK`] elements, so that vectors of all sizes share the threads.
+//! Neither the number of threads nor the instruction set changes a bit: chunks have a fixed size, and their sums are
 //! added in order.
 //!
-//! - `totals`: reductions of a piece;
-//! - `pieces`: how vectors are cut.
+//! - `totals`: reductions of a chunk;
+//! - `chunks`: how vectors are cut.
 
-mod pieces;
+mod chunks;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -18,8 +18,8 @@ use crate::kernels::math::Number;
 use crate::kernels::region;
 use crate::vectorised;
 
-use pieces::{Cut, cut, cut_pairs};
-pub use pieces::{PIECE, Slices};
+pub use chunks::{CHUNK, Slices};
+use chunks::{Cut, cut, cut_pairs};
 pub use totals::Reduction;
 use totals::Total;
 
@@ -72,15 +72,15 @@ pub fn reduce<T: Element>(
     vectors: &[(&[T], Slices)],
     reduction: Reduction,
 ) -> Vec<f64> {
-    let (mut shares, mut starts, mut count) = (Vec::new(), vec![0], 0);
-    for (vector, (numbers, slices)) in vectors.iter().enumerate() {
+    let (mut tasks, mut starts, mut count) = (Vec::new(), vec![0], 0);
+    for (vector, (elements, slices)) in vectors.iter().enumerate() {
         let (parts, each) = match slices.cut() {
-            Cut::Pieces => (numbers.len().div_ceil(PIECE).max(1), 1),
+            Cut::Chunks => (elements.len().div_ceil(CHUNK).max(1), 1),
             Cut::Slices => (slices.count, 1),
             Cut::Interleaved => (1, slices.count),
         };
         for part in 0..parts {
-            shares.push((vector, part, count..count + each));
+            tasks.push((vector, part, count..count + each));
             count += each;
         }
         starts.push(count);
@@ -88,23 +88,23 @@ pub fn reduce<T: Element>(
     let totals: Vec<Total> = (0..count).map(|_| Total::default()).collect();
     region::distribute(
         threads,
-        shares.len(),
+        tasks.len(),
         || (),
         |(), index| {
-            let (vector, part, place) = &shares[index];
-            let (numbers, slices) = vectors[*vector];
+            let (vector, part, place) = &tasks[index];
+            let (elements, slices) = vectors[*vector];
             let totals = &totals[place.clone()];
             match slices.cut() {
-                Cut::Pieces => {
-                    let end = numbers.len().min((part + 1) * PIECE);
-                    totals[0].set(reduction.of(&numbers[part * PIECE..end]));
+                Cut::Chunks => {
+                    let end = elements.len().min((part + 1) * CHUNK);
+                    totals[0].set(reduction.of(&elements[part * CHUNK..end]));
                 }
                 Cut::Slices => {
-                    let runs = slices.runs(numbers, *part).map(|run| reduction.of(run));
+                    let runs = slices.runs(elements, *part).map(|run| reduction.of(run));
                     totals[0].set(reduction.joined(runs));
                 }
                 Cut::Interleaved => {
-                    let sums = reduction.of_interleaved(numbers, slices);
+                    let sums = reduction.of_interleaved(elements, slices);
                     totals
                         .iter()
                         .zip(sums)
@@ -116,7 +116,7 @@ pub fn reduce<T: Element>(
     let mut results = Vec::new();
     for ((_, slices), place) in vectors.iter().zip(starts.windows(2)) {
         let found = totals[place[0]..place[1]].iter().map(Total::get);
-        if slices.cut() == Cut::Pieces {
+        if slices.cut() == Cut::Chunks {
             results.push(reduction.joined(found));
         } else {
             results.extend(found);
@@ -140,12 +140,12 @@ pub fn change<T: Element>(threads: usize, vectors: &mut [(&mut [T], Slices)], ch
             (own, *slices)
         })
         .collect();
-    let pieces = cut(vectors.iter_mut().map(|(numbers, _)| &mut **numbers));
-    pieces.run(threads, |vector, start, numbers| match change {
-        Change::Scale(factor) => scale(numbers, factor),
+    let chunks = cut(vectors.iter_mut().map(|(elements, _)| &mut **elements));
+    chunks.run(threads, |vector, start, elements| match change {
+        Change::Scale(factor) => scale(elements, factor),
         Change::ScaleSlices(factors) => {
             let (first, slices) = firsts[vector];
-            slices.for_each_run(start, numbers, |slice, run| {
+            slices.for_each_run(start, elements, |slice, run| {
                 let factor = factors[first + slice];
                 if (factor - 1.0).abs() > 0.0 {
                     scale(run, factor);
@@ -153,11 +153,11 @@ pub fn change<T: Element>(threads: usize, vectors: &mut [(&mut [T], Slices)], ch
             });
         }
         Change::Clamp(lower, upper) => clamp(
-            numbers,
+            elements,
             <T as WithDType>::from_f64(lower),
             <T as WithDType>::from_f64(upper),
         ),
-        Change::Fill(number) => numbers.fill(<T as WithDType>::from_f64(number)),
+        Change::Fill(number) => elements.fill(<T as WithDType>::from_f64(number)),
     });
 }
 
@@ -172,33 +172,33 @@ pub fn combine<T: Element>(
     from: &[&[T]],
     combination: Combination,
 ) {
-    let pieces = cut_pairs(onto, from);
-    pieces.run(threads, |vector, start, numbers| {
-        let others = &from[vector][start..start + numbers.len()];
+    let chunks = cut_pairs(onto, from);
+    chunks.run(threads, |vector, start, elements| {
+        let others = &from[vector][start..start + elements.len()];
         match combination {
             Combination::Add(weight) => {
-                add(numbers, others, <T as WithDType>::from_f64(weight));
+                add(elements, others, <T as WithDType>::from_f64(weight));
             }
             Combination::Blend(weight) => {
-                blend(numbers, others, <T as WithDType>::from_f64(weight));
+                blend(elements, others, <T as WithDType>::from_f64(weight));
             }
-            Combination::Multiply => multiply(numbers, others),
-            Combination::Copy => numbers.copy_from_slice(others),
+            Combination::Multiply => multiply(elements, others),
+            Combination::Copy => elements.copy_from_slice(others),
         }
     });
 }
 
 vectorised! {
-    fn scale<T: Element>(numbers: &mut [T], factor: f64) {
-        for number in numbers {
+    fn scale<T: Element>(elements: &mut [T], factor: f64) {
+        for number in elements {
             *number = <T as WithDType>::from_f64(number.wide() * factor);
         }
     }
 }
 
 vectorised! {
-    fn clamp<T: Element>(numbers: &mut [T], lower: T, upper: T) {
-        for number in numbers {
+    fn clamp<T: Element>(elements: &mut [T], lower: T, upper: T) {
+        for number in elements {
             let x = *number;
             let x = if x < lower { lower } else { x };
             *number = if x > upper { upper } else { x };
@@ -209,24 +209,24 @@ vectorised! {
 // Products are rounded before they are added to, at every instruction set.
 
 vectorised! {
-    fn add<T: Element>(numbers: &mut [T], others: &[T], weight: T) {
-        for (number, other) in numbers.iter_mut().zip(others) {
+    fn add<T: Element>(elements: &mut [T], others: &[T], weight: T) {
+        for (number, other) in elements.iter_mut().zip(others) {
             *number += weight * *other;
         }
     }
 }
 
 vectorised! {
-    fn blend<T: Element>(numbers: &mut [T], others: &[T], weight: T) {
-        for (number, other) in numbers.iter_mut().zip(others) {
+    fn blend<T: Element>(elements: &mut [T], others: &[T], weight: T) {
+        for (number, other) in elements.iter_mut().zip(others) {
             *number += weight * (*other - *number);
         }
     }
 }
 
 vectorised! {
-    fn multiply<T: Element>(numbers: &mut [T], others: &[T]) {
-        for (number, other) in numbers.iter_mut().zip(others) {
+    fn multiply<T: Element>(elements: &mut [T], others: &[T]) {
+        for (number, other) in elements.iter_mut().zip(others) {
             *number *= *other;
         }
     }

@@ -2,17 +2,17 @@
 
 use super::*;
 
-fn numbers(count: usize) -> Vec<f32> {
+fn elements(count: usize) -> Vec<f32> {
     let mut stream = crate::random::stream(7, "passes over vectors", 0, 0);
     (0..count).map(|_| stream.normal() as f32).collect()
 }
 
-/// Lengths around those of lanes, pieces and blocks.
-const LENGTHS: [usize; 7] = [0, 1, 15, 100, PIECE, PIECE + 17, 3 * PIECE + 1];
+/// Lengths around those of lanes, chunks and blocks.
+const LENGTHS: [usize; 7] = [0, 1, 15, 100, CHUNK, CHUNK + 17, 3 * CHUNK + 1];
 
 #[test]
 fn sums_are_those_of_a_plain_loop_for_any_number_of_threads() {
-    let vectors: Vec<Vec<f32>> = LENGTHS.into_iter().map(numbers).collect();
+    let vectors: Vec<Vec<f32>> = LENGTHS.into_iter().map(elements).collect();
     let whole: Vec<_> = vectors
         .iter()
         .map(|one| (&one[..], Slices::WHOLE))
@@ -42,9 +42,9 @@ fn sums_are_those_of_a_plain_loop_for_any_number_of_threads() {
 }
 
 #[test]
-fn numbers_that_are_not_finite_are_counted_wherever_they_are() {
+fn elements_that_are_not_finite_are_counted_wherever_they_are() {
     for count in LENGTHS.into_iter().skip(1) {
-        let mut x = numbers(count);
+        let mut x = elements(count);
         let last = count - 1;
         x[last] = f32::NAN;
         x[last / 2] = f32::INFINITY;
@@ -64,7 +64,7 @@ fn numbers_that_are_not_finite_are_counted_wherever_they_are() {
 #[test]
 fn slices_along_each_dimension_are_reduced_and_scaled() {
     let shape = [6, 41, 70];
-    let x: Vec<f64> = numbers(6 * 41 * 70).into_iter().map(f64::from).collect();
+    let x: Vec<f64> = elements(6 * 41 * 70).into_iter().map(f64::from).collect();
     let at = |place: usize| [place / (41 * 70), place / 70 % 41, place % 70];
     for axis in 0..3 {
         let slices = Slices::along(&shape, axis);
@@ -98,7 +98,7 @@ fn slices_along_each_dimension_are_reduced_and_scaled() {
 
 #[test]
 fn elements_are_changed_and_combined_as_by_a_plain_loop() {
-    let before: Vec<Vec<f32>> = LENGTHS.into_iter().map(numbers).collect();
+    let before: Vec<Vec<f32>> = LENGTHS.into_iter().map(elements).collect();
     let others: Vec<Vec<f32>> = before
         .iter()
         .map(|one| one.iter().map(|x| x * 3.0 - 1.0).collect())

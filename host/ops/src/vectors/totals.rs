@@ -1,4 +1,4 @@
-//! Reductions of a piece of a vector, in sixteen lanes.
+//! Reductions of a chunk of a vector, in sixteen lanes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,13 +20,13 @@ pub enum Reduction {
 
 impl Reduction {
     /// The reduction of some elements.
-    pub(super) fn of<T: Element>(self, numbers: &[T]) -> f64 {
+    pub(super) fn of<T: Element>(self, elements: &[T]) -> f64 {
         let lanes = match self {
-            Reduction::Powers(order) if is_square(order) => squares(numbers),
-            Reduction::Powers(order) => powers(numbers, order),
-            Reduction::Largest => largest(numbers),
-            Reduction::NotFinite => not_finite(numbers),
-            Reduction::NotANumber => not_numbers(numbers),
+            Reduction::Powers(order) if is_square(order) => squares(elements),
+            Reduction::Powers(order) => powers(elements, order),
+            Reduction::Largest => largest(elements),
+            Reduction::NotFinite => not_finite(elements),
+            Reduction::NotANumber => not_elements(elements),
         };
         self.joined(lanes.into_iter())
     }
@@ -40,21 +40,21 @@ impl Reduction {
     }
 
     /// The reductions of all slices, whose runs are short, in one pass.
-    pub(super) fn of_interleaved<T: Element>(self, numbers: &[T], slices: Slices) -> Vec<f64> {
+    pub(super) fn of_interleaved<T: Element>(self, elements: &[T], slices: Slices) -> Vec<f64> {
         let sums = vec![0.0; slices.count];
         match self {
             Reduction::Powers(order) if is_square(order) => {
-                slices.fold(numbers, sums, |sum, x| sum + x * x)
+                slices.fold(elements, sums, |sum, x| sum + x * x)
             }
             Reduction::Powers(order) => {
-                slices.fold(numbers, sums, |sum, x| sum + x.abs().powf(order))
+                slices.fold(elements, sums, |sum, x| sum + x.abs().powf(order))
             }
-            Reduction::Largest => slices.fold(numbers, sums, |most, x| larger(most, x.abs())),
+            Reduction::Largest => slices.fold(elements, sums, |most, x| larger(most, x.abs())),
             Reduction::NotFinite => {
-                slices.fold(numbers, sums, |count, x| count + one_if(!x.is_finite()))
+                slices.fold(elements, sums, |count, x| count + one_if(!x.is_finite()))
             }
             Reduction::NotANumber => {
-                slices.fold(numbers, sums, |count, x| count + one_if(x.is_nan()))
+                slices.fold(elements, sums, |count, x| count + one_if(x.is_nan()))
             }
         }
     }
@@ -82,9 +82,9 @@ const LANES: usize = 16;
 
 /// Counts elements into lanes, so that loops are vectorised.
 #[inline(always)]
-fn in_lanes<T: Element>(numbers: &[T], count: impl Fn(f64, f64) -> f64) -> [f64; LANES] {
+fn in_lanes<T: Element>(elements: &[T], count: impl Fn(f64, f64) -> f64) -> [f64; LANES] {
     let mut lanes = [0.0; LANES];
-    let (chunks, rest) = numbers.as_chunks::<LANES>();
+    let (chunks, rest) = elements.as_chunks::<LANES>();
     for chunk in chunks {
         for (lane, number) in lanes.iter_mut().zip(chunk) {
             *lane = count(*lane, number.wide());
@@ -97,33 +97,33 @@ fn in_lanes<T: Element>(numbers: &[T], count: impl Fn(f64, f64) -> f64) -> [f64;
 }
 
 vectorised! {
-    fn squares<T: Element>(numbers: &[T]) -> [f64; LANES] {
-        in_lanes(numbers, |sum, x| sum + x * x)
+    fn squares<T: Element>(elements: &[T]) -> [f64; LANES] {
+        in_lanes(elements, |sum, x| sum + x * x)
     }
 }
 
 vectorised! {
-    fn powers<T: Element>(numbers: &[T], order: f64) -> [f64; LANES] {
-        in_lanes(numbers, |sum, x| sum + x.abs().powf(order))
+    fn powers<T: Element>(elements: &[T], order: f64) -> [f64; LANES] {
+        in_lanes(elements, |sum, x| sum + x.abs().powf(order))
     }
 }
 
 vectorised! {
-    fn largest<T: Element>(numbers: &[T]) -> [f64; LANES] {
-        in_lanes(numbers, |most, x| larger(most, x.abs()))
+    fn largest<T: Element>(elements: &[T]) -> [f64; LANES] {
+        in_lanes(elements, |most, x| larger(most, x.abs()))
     }
 }
 
 vectorised! {
-    fn not_numbers<T: Element>(numbers: &[T]) -> [f64; LANES] {
-        counted(numbers, |x| x.is_nan())
+    fn not_elements<T: Element>(elements: &[T]) -> [f64; LANES] {
+        counted(elements, |x| x.is_nan())
     }
 }
 
 vectorised! {
-    fn not_finite<T: Element>(numbers: &[T]) -> [f64; LANES] {
+    fn not_finite<T: Element>(elements: &[T]) -> [f64; LANES] {
         // x · 0 is 0 for finite x, and NaN otherwise.
-        counted(numbers, |x| (*x * T::ZERO).is_nan())
+        counted(elements, |x| (*x * T::ZERO).is_nan())
     }
 }
 
@@ -135,10 +135,10 @@ fn one<T: Element>(condition: bool) -> T {
 
 /// Counts elements in their own width; a block's count is far below what `T` holds exactly.
 #[inline(always)]
-fn counted<T: Element>(numbers: &[T], is_counted: impl Fn(&T) -> bool) -> [f64; LANES] {
+fn counted<T: Element>(elements: &[T], is_counted: impl Fn(&T) -> bool) -> [f64; LANES] {
     const BLOCK: usize = 1024 * LANES;
     let mut totals = [0.0; LANES];
-    for block in numbers.chunks(BLOCK) {
+    for block in elements.chunks(BLOCK) {
         let mut lanes = [T::ZERO; LANES];
         let (chunks, rest) = block.as_chunks::<LANES>();
         for chunk in chunks {
