@@ -5,7 +5,7 @@
 # Left out is what is about kernels, the tape or bits: recomputed blocks, what is recorded, the bits of synchronised batch norms.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-programs=$(cargo test --locked --workspace --no-run --message-format=json 2>/dev/null | python3 -c '
+programs=$(cargo test --locked --workspace --no-run --message-format=json --quiet | python3 -c '
 import json, sys
 for line in sys.stdin:
     built = json.loads(line)

@@ -105,7 +105,8 @@ def main():
         if problem or many is None:
             print(f"{name}: {problem}", file=sys.stderr)
             continue
-        each = (seconds(many) - seconds(few)) / (EPOCHS * (MANY - FEW))
+        # Below what can be measured, the difference may be negative.
+        each = max((seconds(many) - seconds(few)) / (EPOCHS * (MANY - FEW)), 0)
         epoch = seconds(few) / EPOCHS - FEW * each
         lines.append(f"| `{name}` | {1e6 * each:.1f} | {0.1 * 1e6 * each / step:.2f} % | {1e3 * max(epoch, 0):.2f} |")
         print(lines[-1], flush=True)

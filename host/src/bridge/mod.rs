@@ -3,8 +3,8 @@
 //! **Parts.** [`BridgeState`] is the state of a run that both the loop and its hooks access. It consists of what hooks see
 //! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`PublishedValues`], and metrics on the
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
-//! claimed (`claims`); `lent` gives access to the tensors by collection and index. `tables` are the functions that
-//! plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
+//! claimed (`claims`); `lent` gives access to the tensors by collection and index, [`Passes`] reduces, changes and combines
+//! whole collections of them. `tables` are the functions that plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
 //! is this process among those that train together. A
 //! [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
@@ -22,6 +22,7 @@ mod claims;
 mod entry;
 mod exposed;
 mod lent;
+mod passes;
 mod ranks;
 mod requests;
 mod shared;
@@ -31,10 +32,11 @@ mod witness;
 
 pub(crate) use entry::refuse;
 pub use exposed::{Exposed, ModuleTensors};
+pub(crate) use passes::{Passes, Results};
 pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
-pub(crate) use tables::{C_TABLE, Passes, Results, lent_before, set_root};
+pub(crate) use tables::{C_TABLE, lent_before, set_root};
 pub use tables::{EXTENSIONS, root};
 pub use values::{PublishedValues, ValueContent};
 pub use witness::{HookAction, Witness};

@@ -13,6 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::search::{self, Inventory};
 use crate::session::{StartFailure, TaskBuilder};
+use crate::shell_word::shell_word;
 
 /// Hooks of the demonstration, as far as their plugins are found.
 const HOOKS: [&str; 4] = ["console", "csv", "checkpoint", "report"];
@@ -68,26 +69,17 @@ pub(super) fn demo(arguments: &DemoArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
         output::line(&format!("the report: {}{shown}", report.display()));
     }
     output::block("\nNext:");
-    let manifest = manifest.display();
+    let word = |path: &Path| shell_word(&path.to_string_lossy()).into_owned();
+    let (manifest, run, faster) = (word(&manifest), word(&run), word(&directory.join("faster")));
     for (command, what) in [
         (
-            format!(
-                "{program} run {manifest} --set optimizer.learning_rate=0.01 --output {}",
-                directory.join("faster").display()
-            ),
+            format!("run {manifest} --set optimizer.learning_rate=0.01 --output {faster}"),
             "the same with another learning rate",
         ),
-        (
-            format!(
-                "{program} compare {} {}",
-                run.display(),
-                directory.join("faster").display()
-            ),
-            "both side by side",
-        ),
-        (format!("{program} new-run"), "a manifest for your own data"),
+        (format!("compare {run} {faster}"), "both side by side"),
+        ("new-run".to_owned(), "a manifest for your own data"),
     ] {
-        output::line(&format!("  {command}  # {what}"));
+        output::line(&format!("  {program} {command}  # {what}"));
     }
     Ok(code)
 }

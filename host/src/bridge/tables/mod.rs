@@ -52,7 +52,6 @@ pub const EXTENSIONS: [&str; 16] = [
 
 pub(crate) use c::TABLE as C_TABLE;
 pub(crate) use tensors::lent_before;
-pub(crate) use vectors::{Passes, Results};
 
 /// Another root for the hooks of this process.
 static OTHER_ROOT: OnceLock<Static<&'static HostRoot>> = OnceLock::new();

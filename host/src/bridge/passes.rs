@@ -1,0 +1,434 @@
+//! Passes over whole collections of tensors for hooks, by the kernels of `sconce-ops`: what answers `sconce.vectors/1`.
+//!
+//! [`Passes`] does them over the tensors that any table for tensors lends: in the run's process its own, in a hook's process
+//! the copies that it was lent.
+
+use std::borrow::Cow;
+use std::ffi::c_void;
+use std::slice;
+
+use sconce_ops::vectors::{self, Slices};
+use sconce_plugin_api::abi::{ErrorAbi, Status};
+use sconce_plugin_api::ext::{
+    Change, Combination, LentVectors, Reduction, TensorAbi, TensorsTable, VectorsAbi,
+};
+use sconce_plugin_api::tensor::{DType, Tensor};
+
+use super::refuse;
+
+/// What an element of a pass costs, in operations: mostly its way from memory.
+const EACH: usize = 8;
+
+/// Passes over the tensors that a table lends.
+pub(crate) struct Passes {
+    pub(crate) tensors: &'static TensorsTable,
+    /// Number of threads for this many operations.
+    pub(crate) threads: fn(usize) -> usize,
+}
+
+/// Where a plugin wants the results of a reduction.
+#[derive(Clone, Copy)]
+pub(crate) struct Results {
+    pub(crate) first: *mut f64,
+    pub(crate) capacity: usize,
+    pub(crate) needed: *mut usize,
+}
+
+impl Passes {
+    /// Answers `reduce` of the table.
+    ///
+    /// # Safety
+    ///
+    /// The context is that of this call, for which all else is borrowed, each of it or null.
+    pub(crate) unsafe fn reduce(
+        &self,
+        context: *const c_void,
+        (reduction, number): (u32, f64),
+        vectors: *const VectorsAbi,
+        into: Results,
+        error: *mut ErrorAbi,
+    ) -> u32 {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let Some(reduction) = Reduction::from_numbers(reduction, number).and_then(known) else {
+                let message = format!(
+                    "this host has no reduction {reduction} of vectors with the parameter {number}"
+                );
+                return refuse(error, Status::UNSUPPORTED, &message);
+            };
+            let lent = match LentVectors::lend(self.tensors, context, vectors, false, error) {
+                Ok(lent) => lent,
+                Err(status) => return status.0,
+            };
+            let Some(needed) = into.needed.as_mut() else {
+                return Status::INVALID.0;
+            };
+            *needed = lent.slice_count();
+            if *needed > into.capacity || *needed == 0 {
+                return Status::OK.0;
+            }
+            let numbers: Result<Vec<_>, String> =
+                lent.tensors.iter().map(|one| Numbers::of(one)).collect();
+            let numbers = match numbers {
+                Ok(numbers) => numbers,
+                Err(message) => return refuse(error, Status::UNSUPPORTED, &message),
+            };
+            let results = slice::from_raw_parts_mut(into.first, *needed);
+            let threads = self.threads_for(&lent.tensors);
+            let slices: Vec<Slices> = lent.tensors.iter().map(|one| slices(&lent, one)).collect();
+            let mut written = 0;
+            // Neighbours of the same type in one pass.
+            let mut start = 0;
+            for group in numbers.chunk_by(|one, other| one.is_single() == other.is_single()) {
+                let slices = &slices[start..start + group.len()];
+                let found = if group[0].is_single() {
+                    let group: Vec<_> = singles(group).zip(slices.iter().copied()).collect();
+                    vectors::reduce(threads, &group, reduction)
+                } else {
+                    let group: Vec<_> = doubles(group).zip(slices.iter().copied()).collect();
+                    vectors::reduce(threads, &group, reduction)
+                };
+                results[written..written + found.len()].copy_from_slice(&found);
+                written += found.len();
+                start += group.len();
+            }
+        }
+        Status::OK.0
+    }
+
+    /// Answers `change` of the table.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Passes::reduce`].
+    pub(crate) unsafe fn change(
+        &self,
+        context: *const c_void,
+        change: u32,
+        vectors: *const VectorsAbi,
+        (numbers, count): (*const f64, usize),
+        error: *mut ErrorAbi,
+    ) -> u32 {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let given: &[f64] = if numbers.is_null() {
+                &[]
+            } else {
+                slice::from_raw_parts(numbers, count)
+            };
+            let Some(change) = Change::from_numbers(change, given).and_then(known_change) else {
+                let message = format!("this host has no change {change} of vectors by {given:?}");
+                return refuse(error, Status::UNSUPPORTED, &message);
+            };
+            let lent = match LentVectors::lend(self.tensors, context, vectors, true, error) {
+                Ok(lent) => lent,
+                Err(status) => return status.0,
+            };
+            if let Err(status) = lent.check_apart(&[], error) {
+                return status.0;
+            }
+            let factors = match change {
+                vectors::Change::ScaleSlices(factors) => Some(factors.len()),
+                _ => None,
+            };
+            let count = lent.slice_count();
+            if let Some(given) = factors.filter(|given| *given != count) {
+                let message = format!("there are {count} slices, and {given} factors for them");
+                return refuse(error, Status::INVALID, &message);
+            }
+            for tensor in &lent.tensors {
+                if let Err(message) = float_type(tensor) {
+                    return refuse(error, Status::UNSUPPORTED, &message);
+                }
+            }
+            let threads = self.threads_for(&lent.tensors);
+            let mut first = 0;
+            for group in lent.tensors.chunk_by(|one, other| bits(one) == bits(other)) {
+                let of_group: usize = group.iter().map(|one| lent.slices(one).0).sum();
+                let change = match change {
+                    vectors::Change::ScaleSlices(factors) => {
+                        vectors::Change::ScaleSlices(&factors[first..first + of_group])
+                    }
+                    other => other,
+                };
+                first += of_group;
+                if bits(&group[0]) == 32 {
+                    let mut group: Vec<_> = (group.iter())
+                        .map(|one| (elements_mut::<f32>(one), slices(&lent, one)))
+                        .collect();
+                    vectors::change(threads, &mut group, change);
+                } else {
+                    let mut group: Vec<_> = (group.iter())
+                        .map(|one| (elements_mut::<f64>(one), slices(&lent, one)))
+                        .collect();
+                    vectors::change(threads, &mut group, change);
+                }
+            }
+        }
+        Status::OK.0
+    }
+
+    /// Answers `combine` of the table.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Passes::reduce`].
+    pub(crate) unsafe fn combine(
+        &self,
+        context: *const c_void,
+        (combination, weight): (u32, f64),
+        onto: *const VectorsAbi,
+        from: *const VectorsAbi,
+        error: *mut ErrorAbi,
+    ) -> u32 {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let known = Combination::from_numbers(combination, weight);
+            let Some(combination) = known.and_then(known_combination) else {
+                let message = format!("this host has no combination {combination} of vectors");
+                return refuse(error, Status::UNSUPPORTED, &message);
+            };
+            let from = match LentVectors::lend(self.tensors, context, from, false, error) {
+                Ok(lent) => lent,
+                Err(status) => return status.0,
+            };
+            let onto = match LentVectors::lend(self.tensors, context, onto, true, error) {
+                Ok(lent) => lent,
+                Err(status) => return status.0,
+            };
+            if let Err(status) = onto.check_apart(&from.tensors, error) {
+                return status.0;
+            }
+            if onto.tensors.len() != from.tensors.len() {
+                let (onto, from) = (onto.tensors.len(), from.tensors.len());
+                let message = format!("{onto} tensors can't be combined with {from}");
+                return refuse(error, Status::INVALID, &message);
+            }
+            let pairs = || onto.tensors.iter().zip(&from.tensors);
+            for (one, other) in pairs() {
+                if let Err((status, message)) = check_pair(one, other, combination) {
+                    return refuse(error, status, &message);
+                }
+            }
+            let threads = self.threads_for(&onto.tensors);
+            let (singles, others): (Vec<_>, Vec<_>) =
+                pairs().partition(|(one, _)| float_type(one).is_ok() && bits(one) == 32);
+            let (doubles, others): (Vec<_>, Vec<_>) = others
+                .into_iter()
+                .partition(|(one, _)| float_type(one).is_ok());
+            combine_all::<f32>(threads, &singles, combination);
+            combine_all::<f64>(threads, &doubles, combination);
+            for (one, other) in others {
+                bytes_mut(one).copy_from_slice(bytes_of(other));
+            }
+        }
+        Status::OK.0
+    }
+
+    fn threads_for(&self, tensors: &[TensorAbi]) -> usize {
+        let bytes: u64 = tensors.iter().map(|tensor| tensor.byte_length).sum();
+        (self.threads)(
+            usize::try_from(bytes / 4)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(EACH),
+        )
+    }
+}
+
+/// The elements of a tensor that is read.
+enum Numbers {
+    Single(Cow<'static, [f32]>),
+    Double(Cow<'static, [f64]>),
+}
+
+impl Numbers {
+    /// Elements of `f32` and `f64` in place where they are contiguous, all others as copies.
+    ///
+    /// # Safety
+    ///
+    /// The tensor is lent for a call that outlives the result.
+    unsafe fn of(tensor: &TensorAbi) -> Result<Numbers, String> {
+        // SAFETY: guaranteed by the caller.
+        let tensor = unsafe { Tensor::borrowed(*tensor) };
+        let found = tensor.and_then(|tensor| match tensor.dtype() {
+            Some(DType::F32) => Ok(Numbers::Single(tensor.to_contiguous::<f32>()?)),
+            Some(DType::F64) => Ok(Numbers::Double(tensor.to_contiguous::<f64>()?)),
+            _ => Ok(Numbers::Double(tensor.values()?.collect())),
+        });
+        found.map_err(|error| error.message().to_owned())
+    }
+
+    fn is_single(&self) -> bool {
+        matches!(self, Numbers::Single(_))
+    }
+}
+
+fn singles(numbers: &[Numbers]) -> impl Iterator<Item = &[f32]> {
+    numbers.iter().filter_map(|one| match one {
+        Numbers::Single(numbers) => Some(&**numbers),
+        Numbers::Double(_) => None,
+    })
+}
+
+fn doubles(numbers: &[Numbers]) -> impl Iterator<Item = &[f64]> {
+    numbers.iter().filter_map(|one| match one {
+        Numbers::Double(numbers) => Some(&**numbers),
+        Numbers::Single(_) => None,
+    })
+}
+
+fn slices(lent: &LentVectors, tensor: &TensorAbi) -> Slices {
+    let (count, inner) = lent.slices(tensor);
+    Slices::interleaved(count, inner)
+}
+
+fn known(reduction: Reduction) -> Option<vectors::Reduction> {
+    match reduction {
+        Reduction::Powers(order) => Some(vectors::Reduction::Powers(order)),
+        Reduction::Largest => Some(vectors::Reduction::Largest),
+        Reduction::NotFinite => Some(vectors::Reduction::NotFinite),
+        Reduction::NotANumber => Some(vectors::Reduction::NotANumber),
+        _ => None,
+    }
+}
+
+fn known_change(change: Change<'_>) -> Option<vectors::Change<'_>> {
+    match change {
+        Change::Scale(factor) => Some(vectors::Change::Scale(factor)),
+        Change::ScaleSlices(factors) => Some(vectors::Change::ScaleSlices(factors)),
+        Change::Clamp(lower, upper) => Some(vectors::Change::Clamp(lower, upper)),
+        Change::Fill(number) => Some(vectors::Change::Fill(number)),
+        _ => None,
+    }
+}
+
+fn known_combination(combination: Combination) -> Option<vectors::Combination> {
+    match combination {
+        Combination::Add(weight) => Some(vectors::Combination::Add(weight)),
+        Combination::Blend(weight) => Some(vectors::Combination::Blend(weight)),
+        Combination::Multiply => Some(vectors::Combination::Multiply),
+        Combination::Copy => Some(vectors::Combination::Copy),
+        _ => None,
+    }
+}
+
+/// Whether the elements are of `f32` or `f64` and contiguous; otherwise the reason why they are not changed.
+fn float_type(tensor: &TensorAbi) -> Result<(), String> {
+    // SAFETY: the tensor was lent for this call.
+    let view = unsafe { Tensor::borrowed(*tensor) };
+    let view = view.map_err(|error| error.message().to_owned())?;
+    match view.dtype() {
+        Some(DType::F32 | DType::F64) if view.is_contiguous() => Ok(()),
+        Some(DType::F32 | DType::F64) => Err(format!("`{}` is not contiguous", view.name())),
+        Some(other) => Err(format!(
+            "`{}` has elements of the type {other:?}, which are not changed in passes; f32 and f64 are",
+            view.name()
+        )),
+        None => Err(format!(
+            "`{}` has elements of a type that this host doesn't know",
+            view.name()
+        )),
+    }
+}
+
+/// Checks that two tensors can be combined.
+fn check_pair(
+    onto: &TensorAbi,
+    from: &TensorAbi,
+    combination: vectors::Combination,
+) -> Result<(), (Status, String)> {
+    // SAFETY: both were lent for this call.
+    let views =
+        unsafe { Tensor::borrowed(*onto).and_then(|one| Ok((one, Tensor::borrowed(*from)?))) };
+    let (one, other) = views.map_err(|error| (Status::UNSUPPORTED, error.message().to_owned()))?;
+    if (one.shape(), one.dtype()) != (other.shape(), other.dtype()) {
+        let message = format!(
+            "`{}` and `{}` have different shapes, {:?} and {:?}, or types",
+            one.name(),
+            other.name(),
+            one.shape(),
+            other.shape()
+        );
+        return Err((Status::INVALID, message));
+    }
+    let unsupported = |message| (Status::UNSUPPORTED, message);
+    if !matches!(combination, vectors::Combination::Copy) {
+        float_type(onto).map_err(unsupported)?;
+    }
+    for view in [one, other] {
+        if !view.is_contiguous() {
+            return Err(unsupported(format!("`{}` is not contiguous", view.name())));
+        }
+    }
+    Ok(())
+}
+
+fn bits(tensor: &TensorAbi) -> u8 {
+    tensor.type_bits
+}
+
+/// The elements of a contiguous tensor of this type, for writing.
+///
+/// # Safety
+///
+/// The tensor was lent for writing, for a call that outlives the result, and shares no elements with others in use.
+unsafe fn elements_mut<'a, T>(tensor: &TensorAbi) -> &'a mut [T] {
+    let count = tensor.byte_length as usize / size_of::<T>();
+    if count == 0 {
+        return &mut [];
+    }
+    // SAFETY: the host's tensors, and copies of them, are aligned for their elements; the rest is the caller's promise.
+    unsafe { slice::from_raw_parts_mut(tensor.data.cast(), count) }
+}
+
+/// The bytes of a contiguous tensor, for writing.
+///
+/// # Safety
+///
+/// As of [`elements_mut`].
+unsafe fn bytes_mut<'a>(tensor: &TensorAbi) -> &'a mut [u8] {
+    // SAFETY: guaranteed by the caller.
+    unsafe { elements_mut(tensor) }
+}
+
+/// The bytes of a contiguous tensor.
+///
+/// # Safety
+///
+/// The tensor was lent for a call that outlives the result, and nothing writes to it meanwhile.
+unsafe fn bytes_of<'a>(tensor: &TensorAbi) -> &'a [u8] {
+    if tensor.byte_length == 0 {
+        return &[];
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { slice::from_raw_parts(tensor.data.cast(), tensor.byte_length as usize) }
+}
+
+/// Combines pairs of contiguous tensors of this type and the same shapes.
+///
+/// # Safety
+///
+/// All were lent for this call, the first of each pair for writing, and those share no elements with others.
+unsafe fn combine_all<T: vectors::Element>(
+    threads: usize,
+    pairs: &[(&TensorAbi, &TensorAbi)],
+    combination: vectors::Combination,
+) {
+    // SAFETY: guaranteed by the caller.
+    let (mut onto, from): (Vec<_>, Vec<_>) = pairs
+        .iter()
+        .map(|(one, other)| unsafe {
+            let count = other.byte_length as usize / size_of::<T>();
+            let others: &[T] = if count == 0 {
+                &[]
+            } else {
+                slice::from_raw_parts(other.data.cast(), count)
+            };
+            (elements_mut::<T>(one), others)
+        })
+        .unzip();
+    vectors::combine(threads, &mut onto, &from, combination);
+}
+
+#[cfg(test)]
+mod tests;
