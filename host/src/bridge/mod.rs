@@ -3,7 +3,7 @@
 //! **Parts.** [`BridgeState`] is the state of a run that both the loop and its hooks access. It consists of what hooks see
 //! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`PublishedValues`], and metrics on the
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
-//! claimed (`claims`); `lent` gives access to the tensors by collection and index, [`Passes`] reduces, changes and combines
+//! claimed (`claims`); `lent` gives access to the tensors by collection and index, `passes` reduces, changes and combines
 //! whole collections of them. `tables` are the functions that plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
 //! is this process among those that train together. A
 //! [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
