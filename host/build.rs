@@ -1,4 +1,8 @@
-//! Lists the sources of `sconce-plugin-api`, which the binary carries for the plugins that `sconce new-plugin` makes.
+//! Finds the sources that the binary carries for the plugins that `sconce new-plugin` makes: `sconce-plugin-api`, its headers, the
+//! workspace's manifest from which the crate inherits, and the licences.
+//!
+//! In a checkout they lie beside this crate. A package of this crate holds no file from outside of its directory: there they are in
+//! `carried`, where `.ci/release` has put them, with manifests named `Cargo.toml.carried`, as cargo packages no other crate's directory.
 
 use std::env;
 use std::fmt::Write as _;
@@ -14,14 +18,27 @@ const PARTS: [&str; 5] = [
     "macros/Cargo.toml",
     "macros/src",
 ];
+/// What a manifest's name ends in, in a package.
+const RENAMED: &str = ".carried";
 
 fn main() -> io::Result<()> {
     let host = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let api = host.join("../plugin-api").canonicalize()?;
     println!("cargo:rerun-if-changed=build.rs");
+    let packaged = host.join("carried");
+    let (root, ending) = if packaged.is_dir() {
+        (packaged, RENAMED)
+    } else {
+        (host.join("..").canonicalize()?, "")
+    };
+    let api = root.join("plugin-api");
     let mut files = Vec::new();
     for part in PARTS {
-        let part = api.join(part);
+        let ending = if part.ends_with("Cargo.toml") {
+            ending
+        } else {
+            ""
+        };
+        let part = api.join(format!("{part}{ending}"));
         println!("cargo:rerun-if-changed={}", part.display());
         collect(&part, &mut files)?;
     }
@@ -32,12 +49,19 @@ fn main() -> io::Result<()> {
         let name = file.strip_prefix(&api).unwrap_or(&file);
         let name: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
         let name = name.join("/");
+        let name = name.strip_suffix(RENAMED).unwrap_or(&name);
         let place = file.to_string_lossy();
         let _ = writeln!(list, "    ({name:?}, include_str!({place:?})),");
     }
     list.push(']');
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join("plugin_api_sources.rs"), list)
+    fs::write(out.join("plugin_api_sources.rs"), list)?;
+
+    let workspace = root.join(format!("Cargo.toml{ending}"));
+    println!("cargo:rerun-if-changed={}", workspace.display());
+    fs::copy(workspace, out.join("workspace.toml"))?;
+    println!("cargo:rustc-env=SCONCE_CARRIED={}", root.display());
+    Ok(())
 }
 
 /// The files at or below a path.

@@ -17,6 +17,7 @@
 //! The other modules are the host's own and hidden here: `docs/architecture.md` describes them. They are public for
 //! the project's tests, and change without notice.
 
+mod activation_memory;
 #[doc(hidden)]
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
 pub mod bridge;
@@ -28,6 +29,7 @@ pub mod checkpoint;
 )]
 pub mod cli;
 mod clock;
+mod device_facts;
 #[doc(hidden)]
 pub mod diagnostic;
 mod digest;

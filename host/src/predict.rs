@@ -1,6 +1,7 @@
 //! A model's outputs in readable form: classes with probabilities, values with names.
 
 use candle_core::{D, DType, Result, Tensor};
+use sconce_ops::device::copy_to_host;
 use serde_json::{Map, Value, json};
 
 use crate::data::{SampleOrigin, Targets};
@@ -19,7 +20,7 @@ pub enum Prediction {
 
 /// Converts a batch's outputs to predictions.
 pub fn predictions(outputs: &Tensor, targets: &Targets) -> Result<Vec<Prediction>> {
-    let outputs = outputs.detach().to_dtype(DType::F64)?;
+    let outputs = copy_to_host(&outputs.detach())?.to_dtype(DType::F64)?;
     if let Targets::Numbers(_) = targets {
         let rows: Vec<Vec<f64>> = outputs.to_vec2()?;
         return Ok(rows.into_iter().map(Prediction::Numbers).collect());

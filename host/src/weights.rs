@@ -14,6 +14,7 @@ use candle_core::safetensors::Load;
 use candle_core::{Device, Tensor};
 use safetensors::{SafeTensorError, SafeTensors};
 use schemars::JsonSchema;
+use sconce_ops::device::copy_to_host;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{self, TRAINED, Weights};
@@ -358,9 +359,7 @@ pub fn set_all(
         .collect();
     for parameter in parameters.iter() {
         if let Some(tensor) = by_name.get(parameter.name()) {
-            parameter
-                .var()
-                .set(&tensor.to_dtype(parameter.tensor().dtype())?)?;
+            parameter.assign(tensor)?;
         }
     }
     Ok(comparison)
@@ -408,7 +407,7 @@ fn write<'a>(
 ) -> Result<(), WeightsError> {
     let mut tensors = Vec::new();
     for (name, tensor) in named {
-        tensors.push((name, tensor.contiguous()?));
+        tensors.push((name, copy_to_host(&tensor.contiguous()?)?));
     }
     let metadata = set.map(|set| HashMap::from([(SET.to_owned(), set.to_owned())]));
     let bytes =

@@ -85,6 +85,7 @@ typedef struct sconce_string sconce_string; /* where a description is written */
 #define SCONCE_VIEW_HAS_LOSS 1u /* `loss` has a value */
 #define SCONCE_VIEW_INITIAL 2u  /* this validation comes before the first training epoch */
 #define SCONCE_VIEW_UPDATES 4u  /* the optimizer steps at the end of this batch */
+#define SCONCE_VIEW_LOSS_WAITS 8u /* there is a loss: read it by sconce.loss/1. Only for hooks that have queried that */
 
 /* State of the task at a mount point. Counters count what is finished, from 0. */
 typedef struct sconce_view {
@@ -364,6 +365,44 @@ typedef struct sconce_run_table {
   double (*remaining_seconds)(const void *context); /* negative: unknown */
 } sconce_run_table;
 
+/* Losses read on demand. On a GPU reading one waits until it has been computed. The host reads it before it calls a hook,
+ * whose view then has it, unless the hook has queried this table when it was created: by that it promises to read the loss
+ * here where SCONCE_VIEW_LOSS_WAITS is set. */
+#define SCONCE_LOSS_ID "sconce.loss/1"
+typedef struct sconce_loss_table {
+  uint32_t (*current)(const void *context, double *loss);
+  /* Losses of the last training batches that had to be waited for, at most `count`, the newest last; returns how many. */
+  size_t (*recent)(const void *context, double *losses, size_t count);
+} sconce_loss_table;
+
+/* The GPU that the run computes on: on the CPU all functions return SCONCE_NOT_FOUND, or no spans. Bytes; fractions from 0 to
+ * 1; seconds as elapsed_seconds. */
+typedef struct sconce_gpu_figures {
+  uint64_t used;      /* of the run's tensors */
+  uint64_t peak;      /* the most that they have had */
+  uint64_t reserved;  /* taken from the GPU, for tensors now and later */
+  uint64_t free;      /* used by nobody, of all processes */
+  uint64_t total;
+  double utilization; /* fraction of the time in which it was at work lately; NaN: unknown */
+} sconce_gpu_figures;
+
+typedef struct sconce_gpu_span {
+  sconce_text name; /* copy, forward, loss, backward, update, and others; as long as the process */
+  double begin;
+  double duration;
+  uint32_t stream; /* 0 computes, 1 copies from the host */
+} sconce_gpu_span;
+
+#define SCONCE_GPU_ID "sconce.gpu/1"
+typedef struct sconce_gpu_table {
+  uint32_t (*name)(const void *context, sconce_text *name); /* as long as the run */
+  uint32_t (*figures)(const void *context, sconce_gpu_figures *figures); /* doesn't wait for the GPU */
+  uint32_t (*synchronize)(const void *context, sconce_error *error);     /* waits for it */
+  uint32_t (*record)(const void *context, uint32_t is_on, sconce_error *error);
+  /* Takes up to `capacity` recorded spans, in the order in which the work was queued; 0 once all have been taken. */
+  size_t (*take)(const void *context, sconce_gpu_span *spans, size_t capacity);
+} sconce_gpu_table;
+
 #define SCONCE_RESUMED 1u /* the run resumes from a checkpoint */
 #define SCONCE_KNOWN 2u   /* which has a record of this hook */
 #define SCONCE_RELOADED 4u /* it takes the place of another instance in mid-run, with its state */
@@ -431,6 +470,29 @@ typedef struct sconce_vectors_table {
   uint32_t (*combine)(const void *context, uint32_t combination, double weight, const sconce_vectors *onto,
                       const sconce_vectors *from, sconce_error *error);
 } sconce_vectors_table;
+
+/* The device that computes, and tensors where they are on it. All other tables lend host memory: what is on a GPU is copied. A
+ * hook in a process of its own has no use for this, and is refused if it requires it. */
+#define SCONCE_DEVICE_CPU 1  /* as in DLPack */
+#define SCONCE_DEVICE_CUDA 2
+typedef struct sconce_device {
+  int32_t device_type;
+  int32_t device_id;
+  uint32_t capability_major; /* 0 on the CPU */
+  uint32_t capability_minor;
+  sconce_text name; /* empty on the CPU; as long as the run */
+  void *stream;     /* CUstream in whose order the host works; NULL on the CPU */
+  void *context;    /* CUcontext; NULL on the CPU */
+} sconce_device;
+
+#define SCONCE_DEVICE_ID "sconce.device/1"
+typedef struct sconce_device_table {
+  uint32_t (*facts)(const void *context, sconce_device *device);
+  /* As `at` of the tensors, with the address on the device. What the hook writes there, it writes in the stream's order,
+   * and has asked for when it returns. */
+  uint32_t (*tensor)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *tensor,
+                     sconce_error *error);
+} sconce_device_table;
 
 /* The processes that train together. What their hooks exchange is collective: the hook's instances on all ranks call
  * `gather` in the same call and with the same length. The hook is declared by SCONCE_HOOK_ON_ALL_RANKS, or its manifest
@@ -536,9 +598,16 @@ typedef struct sconce_transport_table {
 #define SCONCE_HOOK_ON_ALL_RANKS(name, about, priority, points, metrics, schema)                                       \
   SCONCE_HOOK_ON_("all", name, about, priority, points, metrics, schema)
 
+/* As SCONCE_HOOK_ON_ALL_RANKS, for a hook that works on the device itself, by SCONCE_DEVICE_ID: a host that lacks it refuses the
+ * hook before the run, and so does one that is to give it a process of its own. */
+#define SCONCE_HOOK_ON_DEVICE(name, about, priority, points, metrics, schema)                                          \
+  SCONCE_HOOK_REQUIRING_("all", "\"" SCONCE_C_ID "\",\"" SCONCE_DEVICE_ID "\"", name, about, priority, points, metrics, schema)
+
 #define SCONCE_HOOK_ON_(ranks, name, about, priority, points, metrics, schema)                                         \
+  SCONCE_HOOK_REQUIRING_(ranks, "\"" SCONCE_C_ID "\"", name, about, priority, points, metrics, schema)
+#define SCONCE_HOOK_REQUIRING_(ranks, extensions, name, about, priority, points, metrics, schema)                      \
   "{\"name\":\"" name "\",\"about\":\"" about "\",\"priority\":" SCONCE_STRINGIFY(priority) ",\"points\":[" points      \
-  "],\"requires\":[\"" SCONCE_C_ID "\"],\"publishes\":[" metrics "],\"ranks\":\"" ranks                                \
+  "],\"requires\":[" extensions "],\"publishes\":[" metrics "],\"ranks\":\"" ranks                                       \
   "\",\"config_schema\":" schema "}"
 #define SCONCE_METRIC(name) "\"" name "\""
 

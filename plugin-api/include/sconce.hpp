@@ -74,7 +74,9 @@ struct tables {
         claims(query<sconce_claims_table>(host, SCONCE_CLAIMS_ID)),
         screen(query<sconce_screen_table>(host, SCONCE_SCREEN_ID)),
         threads(query<sconce_threads_table>(host, SCONCE_THREADS_ID)),
-        vectors(query<sconce_vectors_table>(host, SCONCE_VECTORS_ID)) {}
+        vectors(query<sconce_vectors_table>(host, SCONCE_VECTORS_ID)),
+        device(query<sconce_device_table>(host, SCONCE_DEVICE_ID)),
+        gpu(query<sconce_gpu_table>(host, SCONCE_GPU_ID)) {}
 
   const sconce_c_table *c;
   const sconce_log_table *log;
@@ -90,6 +92,8 @@ struct tables {
   const sconce_screen_table *screen;
   const sconce_threads_table *threads;
   const sconce_vectors_table *vectors;
+  const sconce_device_table *device;
+  const sconce_gpu_table *gpu;
 
  private:
   template <typename Table>

@@ -127,8 +127,8 @@ pub use rule::Rule;
 pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
 pub use view::{
-    Checkpoint, EpochProfile, Failure, HookTime, Metrics, Module, ModuleFacts, Origin, Outcome,
-    Ranks, TaskFacts, TaskView, Tensors, Threads, Vectors,
+    Checkpoint, Device, DeviceTensor, EpochProfile, Failure, Gpu, GpuSpan, HookTime, Metrics,
+    Module, ModuleFacts, Origin, Outcome, Ranks, TaskFacts, TaskView, Tensors, Threads, Vectors,
 };
 
 /// The usual imports of a plugin: `use sconce_plugin_api::prelude::*;`.
@@ -178,3 +178,8 @@ struct ManyMachines;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/cookbook.md")]
 struct Cookbook;
+
+/// Compiles the hook of the page about GPUs as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/gpu.md")]
+struct OnGpu;

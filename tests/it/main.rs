@@ -20,6 +20,7 @@
 //! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
+//! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
 //! | `threads` | no more are started than the process may use, and results are those of as many as are asked for |
 //! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
 //! | `steering` | frozen parameters, momenta, batches of an update and statistics, as hooks ask for them |
@@ -27,6 +28,7 @@
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `rates_and_clips` | `lr-schedule` and `grad-clip`: the rates that hold, the gradients that are stepped |
 //! | `control` | `early-stopping`, `stop-on-nan`, `time-limit`, `check` end runs when they should |
+//! | `late` | on a device, losses and metrics are fetched when somebody reads them, with the same values |
 //! | `measured` | where averages were measured, they are what is kept, evaluated and loaded |
 //! | `hook_docs` | the tables of options in the docs are those of the schemas |
 //! | `legal_table` | the tables of what is legal where are those of the code |
@@ -70,6 +72,7 @@ mod checkpoints;
 mod commands;
 mod control;
 mod crashes;
+mod devices;
 mod distillation;
 mod examples;
 mod fault_table;
@@ -83,6 +86,7 @@ mod keeping;
 
 mod isolation;
 mod large_data;
+mod late;
 mod legal_table;
 mod measured;
 mod model_docs;

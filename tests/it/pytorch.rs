@@ -332,7 +332,15 @@ fn compare(task: &str, test: &str, steps: usize) {
     let least = if task == "resnet18" { 10 } else { 20 };
     assert!(steps >= least, "{task}: {steps}");
     let found = losses(task, DType::F32, wanted.batch_size, &reference, steps);
-    agree(task, &found, &wanted.f32, 1e-4);
+    // Operations composed of candle's add in another order, and roundings grow from step to step: the mobilenet's losses are 2e-4
+    // apart after 46 steps. In double precision, which checks the formulas, the limit is one for both.
+    let composed = std::env::var("SCONCE_OPS").is_ok_and(|operations| operations == "composed");
+    agree(
+        task,
+        &found,
+        &wanted.f32,
+        if composed { 1e-3 } else { 1e-4 },
+    );
 }
 
 /// Weights go to PyTorch by name, strictly, and come back from there.

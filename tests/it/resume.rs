@@ -317,3 +317,22 @@ fn a_new_run_replaces_no_checkpoints_unasked() {
     // Where there are none, there is nothing to lose.
     place.run(&fewer).expect(0, &[]);
 }
+
+/// With composed operations, sums have another order: a run that resumes so has other bits.
+#[test]
+fn a_run_that_resumes_with_composed_operations_says_so() {
+    let place = run(&manifest("after_iter", "train", 5));
+    let composed = [("SCONCE_OPS", "composed")];
+    let resume = ["run", "manifest.json", "--resume", "here"];
+    let told = "the run was on the CPU, now on the CPU (composed operations)";
+    place.sconce_in(&resume, &composed).expect(2, &[told]);
+    let allowed = [&resume[..], &["--allow-changes"]].concat();
+    let finished = place.sconce_in(&allowed, &composed);
+    finished.expect(0, &["on the CPU (composed operations)"]);
+    // And back, which is a change as well.
+    let back = place.sconce(&["run", "manifest.json", "--resume", "final"]);
+    back.expect(
+        2,
+        &["the run was on the CPU (composed operations), now on the CPU"],
+    );
+}

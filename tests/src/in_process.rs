@@ -36,6 +36,25 @@ pub fn loaded(package: &str, kind: &str, config: &Value, shared: &BridgeState<'_
     LoadedHook::new(spec_in(package, kind), instance)
 }
 
+/// Loads a hook from a plugin's file, named after its kind.
+///
+/// # Panics
+///
+/// If the plugin can't be opened or the hook can't be created.
+pub fn loaded_from(
+    library: &Path,
+    kind: &str,
+    config: &Value,
+    shared: &BridgeState<'_>,
+) -> LoadedHook {
+    let plugin = inspect(library).expect("the plugin is right");
+    let metadata = plugin.hook(kind).expect("it has the hook");
+    let opened = Library::open(library).expect("it can be opened");
+    shared.register(kind);
+    let instance = create(&opened, kind, &config.to_string(), shared).expect("it is created");
+    LoadedHook::new(spec(metadata), instance)
+}
+
 /// The host's description of a plugin's hook.
 ///
 /// # Panics

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use sconce::data::Splits;
 use sconce::manifest::Manifest;
-use sconce::session::StartFailure;
+use sconce::session::{StartFailure, open_device};
 use sconce::task::Task;
 
 use task::Reconstruction;
@@ -27,6 +27,7 @@ fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Sta
         &serde_json::from_value(config)?,
         manifest.seed,
         data,
+        &open_device(manifest)?,
     )?))
 }
 

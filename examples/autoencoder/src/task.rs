@@ -40,9 +40,14 @@ pub(crate) struct Reconstruction {
 }
 
 impl Reconstruction {
-    pub(crate) fn new(config: &Config, seed: u64, data: Splits) -> Result<Reconstruction> {
+    pub(crate) fn new(
+        config: &Config,
+        seed: u64,
+        data: Splits,
+        device: &Device,
+    ) -> Result<Reconstruction> {
         let pixels = data.train.sample_shape().iter().product();
-        let mut parameters = Parameters::new(seed, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(seed, DType::F32, device);
         let model = with_var_builder(&mut parameters, |vb| {
             Autoencoder::new(pixels, config.hidden, config.code, &vb)
         })?;

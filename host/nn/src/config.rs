@@ -167,7 +167,8 @@ mod tests {
         );
         let config: ModelConfig =
             serde_json::from_str(r#"{"kind": "mlp", "hidden": [4, 0]}"#).expect("a config");
-        let mut parameters = Parameters::new(1, candle_core::DType::F32, &candle_core::Device::Cpu);
+        let mut parameters =
+            Parameters::new(1, candle_core::DType::F32, &sconce_ops::device::for_tests());
         let error = config
             .build(&mut parameters, &Signal::numbers([2]), &classes(3))
             .map(|_| ());

@@ -1,6 +1,6 @@
 //! Frozen parts of models: gradients of trainable parts are unchanged, and frozen parts are in no graph.
 
-use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_core::{DType, Result, Tensor, Var};
 use serde_json::{Value, json};
 
 use crate::gradients::Gradients;
@@ -23,7 +23,7 @@ struct Case {
 impl Case {
     fn new(model: Value, shape: &[usize]) -> Case {
         let config: ModelConfig = serde_json::from_value(model).expect("a model");
-        let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(3, DType::F32, &sconce_ops::device::for_tests());
         let names: Vec<String> = (0..5).map(|class| class.to_string()).collect();
         let has_tokens = matches!(config, ModelConfig::Gpt(_));
         let batch = 32;

@@ -11,6 +11,7 @@
 //!   models are lists of [`LayerConfig`], too.
 //! - `build`, `build_layer`, `signal`, `samples`, `summary`: building a [`Network`] from such a list,
 //!   with shape inference, error messages and the cost of each layer.
+//! - `precision`: products in TF32 or bf16.
 //! - `recomputed`: blocks whose activations are recomputed in the backward pass.
 //! - `pass`, `network`: one forward pass, its random numbers, and hooks at modules.
 //! - `running_statistics`: those of batch norms, and batches' statistics recorded to be merged into them later.
@@ -48,6 +49,7 @@ pub mod optim;
 pub mod parameters;
 mod pass;
 pub mod patterns;
+mod precision;
 mod recomputed;
 mod running_statistics;
 mod samples;
@@ -71,6 +73,7 @@ pub use layer_config::LayerConfig;
 pub use layers::{Activation, Layer, Linear};
 pub use network::Network;
 pub use pass::{ModuleInfo, Pass, PassPosition, PassSurroundings, Taps};
+pub use precision::{Precision, PrecisionScope};
 use recomputed::Recomputed;
 pub use running_statistics::StatisticsLog;
 pub use samples::{Inputs, Targets};

@@ -2,6 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
+use super::precision::widened;
 use super::{Layer, Model, ModuleInfo, Pass, Sequence, Signal, Summary};
 
 /// A model made of layers, whose shapes fit.
@@ -24,7 +25,7 @@ impl Model for Network {
     fn forward(&self, inputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         // A batch of scalar inputs has no feature dimension.
         if inputs.rank() == 1 && self.input.shape == [1] {
-            return self.layers.forward(&inputs.unsqueeze(1)?, pass);
+            return widened(&self.layers.forward(&inputs.unsqueeze(1)?, pass)?);
         }
         let is_as_told = inputs.dims().get(1..) == Some(&self.input.shape[..]);
         if !is_as_told {
@@ -34,7 +35,7 @@ impl Model for Network {
                 inputs.dims()
             )
         }
-        self.layers.forward(inputs, pass)
+        widened(&self.layers.forward(inputs, pass)?)
     }
 
     fn modules(&self) -> Vec<ModuleInfo> {

@@ -101,6 +101,17 @@ impl Parameter {
         &self.var
     }
 
+    /// Sets its elements to those of a tensor of the same shape, on any device, converted to its type.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes differ, or a device fails.
+    pub fn assign(&self, tensor: &Tensor) -> candle_core::Result<()> {
+        let own = self.tensor();
+        self.var
+            .set(&tensor.to_dtype(own.dtype())?.to_device(own.device())?)
+    }
+
     /// Returns whether it is a parameter or a buffer.
     pub fn kind(&self) -> ParameterKind {
         self.kind
@@ -340,7 +351,7 @@ mod tests {
     use super::*;
 
     fn two_layers(first: &str, second: &str) -> Parameters {
-        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut parameters = Parameters::new(1, DType::F64, &sconce_ops::device::for_tests());
         for name in [first, second] {
             let mut layer = parameters.scope(name);
             layer

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-use candle_core::{Result, Tensor};
+use candle_core::{Error, Result, Tensor};
 
 use super::ops::{self, AcrossRanks, SharedBatch};
 use crate::random::{self, Stream};
@@ -211,9 +211,11 @@ impl<'a> Pass<'a> {
             Some(taps) => taps.enter(module, input)?,
         };
         let Some(input) = tapped else {
-            return Ok(ops::pruned(forward(input, self)?, input));
+            let output = forward(input, self).map_err(|error| located(error, module))?;
+            return Ok(ops::pruned(output, input));
         };
-        let output = ops::pruned(forward(&input, self)?, &input);
+        let output = forward(&input, self).map_err(|error| located(error, module))?;
+        let output = ops::pruned(output, &input);
         match &mut self.taps {
             None => Ok(output),
             Some(taps) => taps.leave(module, &input, output),
@@ -237,6 +239,20 @@ impl<'a> Pass<'a> {
         }
     }
 }
+
+/// Names the innermost module in which a device's memory was exhausted; the error itself says nothing of what was computed.
+#[cold]
+pub(crate) fn located(error: Error, module: &ModuleInfo) -> Error {
+    let is_unknown =
+        ops::device::is_out_of_memory(&error) && !error.to_string().contains(IN_MODULE);
+    if is_unknown {
+        return error.context(format!("{IN_MODULE}{}`, a {}", module.name, module.kind));
+    }
+    error
+}
+
+/// Beginning of what [`located`] says.
+const IN_MODULE: &str = "in module `";
 
 impl fmt::Debug for Pass<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

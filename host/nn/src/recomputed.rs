@@ -60,7 +60,7 @@ impl Layer for Recomputed {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device, Var};
+    use candle_core::{DType, Var};
     use serde_json::{Value, json};
 
     use super::*;
@@ -75,7 +75,7 @@ mod tests {
             Inputs::Numbers => Targets::Class(names),
             Inputs::Tokens(_) => Targets::ClassPerPosition(names),
         };
-        let mut parameters = Parameters::new(5, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(5, DType::F32, &sconce_ops::device::for_tests());
         let network = config.build(&mut parameters, input, &targets);
         (network.expect("a model"), parameters)
     }
@@ -87,11 +87,15 @@ mod tests {
         let tensor = match input.content {
             Inputs::Numbers => {
                 let values: Vec<f32> = (0..count).map(|_| stream.normal() as f32).collect();
-                Tensor::from_vec(values, shape, &Device::Cpu)
+                Tensor::from_vec(values, shape, &sconce_ops::device::for_tests())
             }
             Inputs::Tokens(vocabulary) => {
                 let tokens = (0..count).map(|index| (index * 7 % vocabulary) as u32);
-                Tensor::from_vec(tokens.collect::<Vec<_>>(), shape, &Device::Cpu)
+                Tensor::from_vec(
+                    tokens.collect::<Vec<_>>(),
+                    shape,
+                    &sconce_ops::device::for_tests(),
+                )
             }
         };
         tensor.expect("inputs")
@@ -181,15 +185,20 @@ mod tests {
             let (expected, all) = run(&kept, &old, &x, &mut One(None));
             let (found, few) = run(&again, &new, &x, &mut One(None));
             assert!(expected == found, "{config}");
+            // Operations that candle's own are composed of are not recorded one by one.
+            let counts = !ops::are_composed_on_cpu() && ops::device::for_tests().is_cpu();
             assert!(
-                few < all / 2,
+                !counts || few < all / 2,
                 "{config}: {few} of {all} operations are kept"
             );
             // Where a hook listens, that block's activations are kept.
             let (network, parameters) = build(config.clone(), true, input);
             let (found, some) = run(&network, &parameters, &x, &mut One(Some(heard)));
             assert!(expected == found, "{config} with a hook");
-            assert!(few < some && some < all, "{config}: {few}, {some}, {all}");
+            assert!(
+                !counts || few < some && some < all,
+                "{config}: {few}, {some}, {all}"
+            );
         }
     }
 
@@ -213,14 +222,14 @@ mod tests {
         let [kept, again] = [false, true].map(|recompute| {
             let config: ModelConfig = serde_json::from_value(layers(recompute)).expect("a model");
             let targets = Targets::Numbers(vec!["a".to_owned(), "b".to_owned()]);
-            let mut parameters = Parameters::new(5, DType::F32, &Device::Cpu);
+            let mut parameters = Parameters::new(5, DType::F32, &sconce_ops::device::for_tests());
             let network = config
                 .build(&mut parameters, &input, &targets)
                 .expect("a model");
             run(&network, &parameters, &x, &mut One(None))
         });
         assert!(kept.0 == again.0);
-        assert!(again.1 < kept.1);
+        assert!(ops::are_composed_on_cpu() || again.1 < kept.1);
     }
 
     /// The first block of a model has no gradient of its input to give.
@@ -234,7 +243,7 @@ mod tests {
         ]});
         let config: ModelConfig = serde_json::from_value(config).expect("a model");
         let input = Signal::numbers([3]);
-        let mut parameters = Parameters::new(5, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(5, DType::F32, &sconce_ops::device::for_tests());
         let targets = Targets::Numbers(vec!["a".to_owned()]);
         let network = config
             .build(&mut parameters, &input, &targets)

@@ -4,6 +4,7 @@ use candle_core::{Result, Tensor};
 
 use super::fusion::Fused;
 use super::ops::{self, Function};
+use super::pass::located;
 use super::{Activation, Layer, ModuleInfo, Pass};
 
 /// Layers that run one after the other; those with a name are modules.
@@ -60,7 +61,14 @@ impl Layer for Sequence {
         let mut steps = &self.steps[..];
         loop {
             if let Some((rest, fused)) = Sequence::fused(steps, pass) {
-                (x, steps) = (fused.forward(&x, pass)?, rest);
+                let output = fused.forward(&x, pass);
+                x = output.map_err(|error| {
+                    match steps.first().and_then(|step| step.module.as_ref()) {
+                        Some(module) => located(error, module),
+                        None => error,
+                    }
+                })?;
+                steps = rest;
                 continue;
             }
             let Some((SequenceStep { module, layer, .. }, rest)) = steps.split_first() else {

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn built(seed: u64) -> Parameters {
-        let mut parameters = Parameters::new(seed, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(seed, DType::F32, &sconce_ops::device::for_tests());
         with_var_builder(&mut parameters, |vb| {
             conv2d_no_bias(1, 8, 3, candle_nn::Conv2dConfig::default(), vb.pp("conv"))?;
             batch_norm(8, BatchNormConfig::default(), vb.pp("bn"))?;
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_name_that_comes_twice_is_one_variable_of_one_shape() {
-        let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(1, DType::F32, &sconce_ops::device::for_tests());
         let tied = with_var_builder(&mut parameters, |vb| {
             let first = vb.get((2, 3), "weight")?;
             let second = vb.get((2, 3), "weight")?;

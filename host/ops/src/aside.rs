@@ -122,13 +122,13 @@ pub(super) fn take_before(tensor: &Tensor) -> Option<Tensor> {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
     use super::*;
 
     #[test]
     fn a_pass_within_another_leaves_what_was_offered() -> Result<()> {
-        let [x, y] = [1.0, 2.0].map(|number| Var::new(number, &Device::Cpu));
+        let [x, y] = [1.0, 2.0].map(|number| Var::new(number, &crate::device::for_tests()));
         let (x, y) = (x?, y?);
         let outer = Aside::begin();
         offer_before(&x, y.as_tensor().clone());

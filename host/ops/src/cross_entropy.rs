@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
+use candle_core::{CpuStorage, CustomOp1, DType, Layout, Result, Shape, Tensor, WithDType, bail};
 
 use super::composed;
 use super::tape::apply1;
@@ -66,6 +66,32 @@ pub fn cross_entropy(
         classes,
     };
     apply1(&ready(logits)?, op)
+}
+
+/// The mean [`cross_entropy`] of logits (rows, classes) with targets (rows) on the same device: nothing is read back, so
+/// nothing waits for the device.
+///
+/// The divisor is the sum of the weights of all targets but those that are `ignored`; the loss is 0 if there are none. A
+/// target that is none of the classes makes it NaN, as it can't be reported without waiting.
+pub fn cross_entropy_on_device(
+    logits: &Tensor,
+    targets: &Tensor,
+    ignored: Option<u32>,
+    terms: &CrossEntropyTerms,
+) -> Result<Tensor> {
+    let &[rows, classes] = logits.dims() else {
+        bail!(
+            "a cross entropy wants logits (rows, classes), found {:?}",
+            logits.dims()
+        )
+    };
+    if targets.dims() != [rows] || targets.dtype() != DType::U32 {
+        bail!("{rows} rows of logits, but targets {targets:?}")
+    }
+    if (terms.weights.as_ref()).is_some_and(|weights| weights.len() != classes) {
+        bail!("the class weights are not as many as the {classes} classes")
+    }
+    composed::cross_entropy_on_device(logits, targets, ignored, terms)
 }
 
 struct CrossEntropyOp {

@@ -184,13 +184,13 @@ impl CustomOp2 for PositionsOp {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
     use super::*;
 
     #[test]
     fn rows_are_found_and_their_gradients_added_up() -> Result<()> {
-        let device = Device::Cpu;
+        let device = crate::device::for_tests();
         let table = Var::new(&[[1.0_f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
         for tokens in [
             Tensor::new(&[[2_u32, 0], [2, 2]], &device)?,
@@ -209,6 +209,10 @@ mod tests {
                 [[3.0, 4.0], [0.0, 0.0], [13.0, 16.0]]
             );
         }
+        if !device.is_cpu() {
+            // A kernel can't return an error: there tokens are checked on the host, before they are copied.
+            return Ok(());
+        }
         let wrong = embedding(&table, &Tensor::new(&[3_u32], &device)?);
         let message = wrong.expect_err("there are three rows").to_string();
         assert!(
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn positions_are_added_to_every_sequence() -> Result<()> {
-        let device = Device::Cpu;
+        let device = crate::device::for_tests();
         let table = Var::new(&[[1.0_f64, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
         let x = Var::zeros((3, 2, 2), DType::F64, &device)?;
         let y = add_positions(&x, &table)?;

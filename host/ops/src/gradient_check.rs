@@ -146,7 +146,8 @@ type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
 
 fn findings(inputs: &[Var], function: Function<'_>) -> Result<Vec<GradientFinding>> {
     let tensors: Vec<Tensor> = inputs.iter().map(|var| var.as_tensor().clone()).collect();
-    let weights = weights(function(&tensors)?.dims())?;
+    let output = function(&tensors)?;
+    let weights = weights(output.dims())?.to_device(output.device())?;
     let loss = || {
         let output = function(&tensors)?.to_dtype(DType::F64)?;
         output.mul(&weights)?.sum_all()
@@ -268,7 +269,7 @@ mod tests {
     use super::*;
 
     fn var(values: &[f64]) -> Var {
-        Var::new(values, &Device::Cpu).expect("a variable")
+        Var::new(values, &crate::device::for_tests()).expect("a variable")
     }
 
     fn only(report: GradientReport) -> GradientFinding {
@@ -297,7 +298,7 @@ mod tests {
 
     #[test]
     fn f32_is_checked_as_well_as_f32_can_be() {
-        let x = Var::new(&[0.3_f32, -1.2, 2.5], &Device::Cpu).expect("a variable");
+        let x = Var::new(&[0.3_f32, -1.2, 2.5], &crate::device::for_tests()).expect("a variable");
         let report = check_gradients(&[x], |x| x[0].sin());
         assert!(report.is_right(), "{report}");
     }
@@ -332,7 +333,8 @@ mod tests {
     #[test]
     fn wrong_gradients_differ_with_their_factor_where_there_is_one() {
         let cube = |factor: Option<f64>| {
-            let x = var(&[0.5, -1.5, 3.0]);
+            // `Cube` computes on the CPU only.
+            let x = Var::new(&[0.5_f64, -1.5, 3.0], &Device::Cpu).expect("a variable");
             check_gradients(&[x], |x| x[0].apply_op1(Cube { factor }))
         };
         assert!(cube(Some(1.0)).is_right());
@@ -385,7 +387,7 @@ mod tests {
         });
         let text = backward.to_string();
         assert!(text.contains("conv-transpose1d"), "{text}");
-        let tokens = Var::new(&[1_u32, 2], &Device::Cpu).expect("a variable");
+        let tokens = Var::new(&[1_u32, 2], &crate::device::for_tests()).expect("a variable");
         let report = check_gradients(&[tokens], |x| Ok(x[0].clone())).to_string();
         assert!(report.contains("wants `f64` or `f32`"), "{report}");
     }

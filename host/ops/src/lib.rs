@@ -9,6 +9,8 @@
 //!   `squared_error`, `masked`, `elementwise`, `add_relu`.
 //! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
 //! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours.
+//! - `cuda`: own kernels for CUDA tensors (feature `cuda`).
+//! - `autocast`: products in a narrower type than parameters.
 //! - `recompute`: blocks that are computed again in the backward pass.
 //! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
 //! - `constants`: frozen parameters ([`hold`]), which operations see detached.
@@ -16,6 +18,7 @@
 //! - [`kernels`]: parallel regions, vectorised loops and matrix multiplication, without tensors.
 //! - [`vectors`]: passes over all parameters, gradients or the like at once.
 //! - [`random`]: keyed streams of random numbers.
+//! - [`device`]: the CPU or a GPU, opened and asked.
 //! - [`gradient_check`]: gradients against finite differences.
 //!
 //! **Flow.** 1. An operation makes its inputs contiguous and passes them to `tape::apply1` to `apply3`, which detach
@@ -35,17 +38,24 @@
 mod add_relu;
 mod aside;
 mod attention;
+mod autocast;
 mod batch_norm;
 mod composed;
 mod constants;
 mod conv;
 mod cross_entropy;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+pub mod device;
+pub mod device_address;
 mod elementwise;
 mod embedding;
 pub mod gradient_check;
+pub mod host_copy;
 pub mod kernels;
 mod linear;
 mod masked;
+pub mod measures;
 mod pool;
 pub mod random;
 mod recompute;
@@ -60,18 +70,21 @@ pub mod vectors;
 
 pub use add_relu::add_relu;
 pub use attention::attention;
+pub use autocast::{Autocast, autocast, autocast_dtype};
 pub use batch_norm::{
     AcrossRanks, ChannelStatistics, SharedBatch, StatisticsSource, batch_norm, batch_norm_across,
     batch_norm_of_batch, batch_norm_then,
 };
-pub use composed::VARIABLE as OPERATIONS_VARIABLE;
+pub use composed::{
+    VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
+};
 pub use constants::{HeldConstants, hold, is_constant, pruned};
 pub use conv::{After, conv2d, conv2d_then};
-pub use cross_entropy::{CrossEntropyTerms, cross_entropy};
+pub use cross_entropy::{CrossEntropyTerms, cross_entropy, cross_entropy_on_device};
 pub use elementwise::{Function, add, gelu, relu, silu};
 pub use embedding::{add_positions, embedding};
 pub use linear::{linear, linear_then};
-pub use masked::masked;
+pub use masked::{dropout_factors, masked};
 pub use pool::{PoolKind, Windows, pool2d};
 pub use recompute::{largest_recomputed, recomputed};
 pub use row_norm::{layer_norm, rms_norm};
@@ -99,7 +112,7 @@ pub(crate) fn normal_numbers(
     candle_core::Tensor::from_vec(
         numbers.collect::<Vec<_>>(),
         shape,
-        &candle_core::Device::Cpu,
+        &crate::device::for_tests(),
     )
 }
 

@@ -8,6 +8,7 @@ use super::composed;
 use super::elementwise::map;
 use super::tape::apply1;
 use crate::kernels::write_all;
+use crate::random::Stream;
 use crate::storage::{Number, cpu, for_floats, numbers, ready, stored};
 use crate::vectorised;
 
@@ -27,6 +28,23 @@ pub fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
     }
     let factors = ready(&factors.detach())?;
     apply1(&ready(x)?, Masked { factors })
+}
+
+/// Factors for [`masked`] that drop a fraction `share` of the elements of `like`, from 0 to below 1, and scale the others by
+/// 1 / (1 − share): of its shape, type and device. Element i is dropped where the i-th number of a new stream is below `share`,
+/// on every device.
+pub fn dropout_factors(mut stream: Stream, like: &Tensor, share: f64) -> Result<Tensor> {
+    let scale = (1.0 / (1.0 - share)) as f32;
+    #[cfg(feature = "cuda")]
+    if let Some(factors) = crate::cuda::random::dropout_factors(like, stream.key(), share, scale)? {
+        return factors.to_dtype(like.dtype());
+    }
+    let factors = (0..like.elem_count()).map(|_| {
+        let is_kept = stream.unit() >= share;
+        if is_kept { scale } else { 0.0 }
+    });
+    let factors: Vec<f32> = factors.collect();
+    Tensor::from_vec(factors, like.shape(), like.device())?.to_dtype(like.dtype())
 }
 
 struct Masked {
@@ -69,7 +87,7 @@ impl CustomOp1 for Masked {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device, Var};
+    use candle_core::{DType, Var};
 
     use super::*;
     use crate::gradient_check::check_gradients;
@@ -91,7 +109,7 @@ mod tests {
             masked(&inputs[0], &factors)?.sqr()
         });
         assert!(report.is_right(), "{report}");
-        let other = Tensor::zeros((5, 3), DType::F64, &Device::Cpu).expect("zeros");
+        let other = Tensor::zeros((5, 3), DType::F64, &crate::device::for_tests()).expect("zeros");
         assert!(masked(&x, &other).is_err());
     }
 }

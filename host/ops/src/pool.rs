@@ -26,7 +26,7 @@ pub enum PoolKind {
 }
 
 /// Windows along one dimension.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Windows {
     /// Start and end of each, inside the input.
     ranges: Vec<(usize, usize)>,

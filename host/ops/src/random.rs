@@ -40,6 +40,12 @@ pub fn stream(seed: u64, purpose: &str, epoch: u64, iteration: u64) -> Stream {
 }
 
 impl Stream {
+    /// The key of its generator, for one on another device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn key(&self) -> [u8; 32] {
+        self.words.get_seed()
+    }
+
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.words.next_u64()

@@ -118,7 +118,7 @@ impl CustomOp2 for SquaredError {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device, Var};
+    use candle_core::{DType, Var};
 
     use super::*;
     use crate::gradient_check::check_gradients;
@@ -141,10 +141,12 @@ mod tests {
             (found - expected).abs() < 1e-6 * expected,
             "{found} {expected}"
         );
-        let nothing = Tensor::zeros((0, 3), DType::F32, &Device::Cpu).expect("nothing");
+        let nothing =
+            Tensor::zeros((0, 3), DType::F32, &crate::device::for_tests()).expect("nothing");
         let mean = mean_squared_error(&nothing, &nothing).and_then(|mean| mean.to_scalar::<f32>());
         assert_eq!(mean.expect("a mean").to_bits(), 0.0_f32.to_bits());
-        let other = Tensor::zeros((3, 0), DType::F32, &Device::Cpu).expect("nothing");
+        let other =
+            Tensor::zeros((3, 0), DType::F32, &crate::device::for_tests()).expect("nothing");
         assert!(mean_squared_error(&nothing, &other).is_err());
     }
 

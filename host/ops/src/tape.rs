@@ -288,7 +288,16 @@ pub fn backward_giving(
     let operations = take_operations();
     let last_uses = LastUses::of(&loss, &operations);
     let mut pending = Pending::default();
-    pending.add(&loss, loss.ones_like()?.affine(factor, 0.0)?)?;
+    let one = loss.ones_like()?;
+    let is_one = factor.to_bits() == 1_f64.to_bits();
+    pending.add(
+        &loss,
+        if is_one {
+            one
+        } else {
+            one.affine(factor, 0.0)?
+        },
+    )?;
     drop(loss);
     let mut returned = Vec::new();
     walk(operations, &mut pending, |index| {
@@ -400,18 +409,29 @@ impl Pending {
 
     /// Runs the rest of the pass with candle's `backward`.
     fn go_on(self) -> Result<GradStore> {
+        let (variables, others): (Vec<_>, Vec<_>) =
+            (self.gradients.into_iter().flatten()).partition(|(tensor, _)| tensor.is_variable());
         let mut start: Option<Tensor> = None;
-        for (tensor, gradient) in self.gradients.into_iter().flatten() {
+        for (tensor, gradient) in others {
             let seed = tensor.apply_op1(Seed(gradient))?;
             start = Some(match start {
                 Some(start) => start.add(&seed)?,
                 None => seed,
             });
         }
-        match start {
-            Some(start) => start.backward(),
-            None => Ok(GradStore::default()),
+        let mut store = match start {
+            Some(start) => start.backward()?,
+            None => GradStore::default(),
+        };
+        // Nothing is before a variable: its gradient is added to what candle found.
+        for (variable, gradient) in variables {
+            let gradient = match store.remove(&variable) {
+                Some(found) => found.add(&gradient)?,
+                None => gradient,
+            };
+            store.insert(&variable, gradient);
         }
+        Ok(store)
     }
 }
 
@@ -427,6 +447,20 @@ impl CustomOp1 for Seed {
         Ok((CpuStorage::F32(vec![0.0]), Shape::from(())))
     }
 
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        storage: &candle_core::CudaStorage,
+        _layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        use candle_core::backend::{BackendDevice, BackendStorage};
+        let shape = Shape::from(());
+        let zero = storage
+            .device()
+            .zeros_impl(&shape, candle_core::DType::F32)?;
+        Ok((zero, shape))
+    }
+
     fn bwd(&self, _x: &Tensor, _scalar: &Tensor, _one: &Tensor) -> Result<Option<Tensor>> {
         Ok(Some(self.0.clone()))
     }
@@ -434,13 +468,14 @@ impl CustomOp1 for Seed {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
     use super::super::{Function, add, layer_norm, linear, linear_then, relu, rms_norm, softmax};
     use super::*;
 
     fn var(values: &[f64], shape: (usize, usize)) -> Var {
-        let tensor = Tensor::from_slice(values, shape, &Device::Cpu).expect("a tensor");
+        let tensor =
+            Tensor::from_slice(values, shape, &crate::device::for_tests()).expect("a tensor");
         Var::from_tensor(&tensor).expect("a variable")
     }
 
@@ -472,7 +507,7 @@ mod tests {
     fn gradients_are_those_of_candles_own_pass() {
         let x = var(&[0.5, -1.0, 2.0, 0.1], (2, 2));
         let weight = var(&[1.0, 2.0, -0.5, 0.3], (2, 2));
-        let bias = Var::new(&[0.1, 0.2], &Device::Cpu).expect("a variable");
+        let bias = Var::new(&[0.1, 0.2], &crate::device::for_tests()).expect("a variable");
         // Each is used twice, once by an operation of candle's.
         expect_candles(&[&x, &weight, &bias], || {
             let y = linear(&x, &weight, Some(&bias))?;

@@ -9,7 +9,7 @@ use crate::storage::{Number, for_floats, numbers, ready};
 use crate::vectorised;
 
 /// Layout of a convolution's windows along the two dimensions of an image: (down, across).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     /// Size of the kernel, in taps.
     pub kernel: (usize, usize),
@@ -42,6 +42,18 @@ impl Window {
             count(height, kernel.0, stride.0, padding.0, dilation.0)?,
             count(width, kernel.1, stride.1, padding.1, dilation.1)?,
         ))
+    }
+
+    /// The pixel at a tap of a window, as an index into an image of (height, width); none in the padding.
+    pub(crate) fn pixel(
+        &self,
+        (row, column): (usize, usize),
+        (i, j): (usize, usize),
+        (height, width): (usize, usize),
+    ) -> Option<usize> {
+        let down = (row * self.stride.0 + i * self.dilation.0).checked_sub(self.padding.0)?;
+        let across = (column * self.stride.1 + j * self.dilation.1).checked_sub(self.padding.1)?;
+        (down < height && across < width).then_some(down * width + across)
     }
 }
 

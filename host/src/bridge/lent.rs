@@ -48,6 +48,13 @@ impl BridgeState<'_> {
         name.unwrap_or(TextAbi::EMPTY)
     }
 
+    /// Name at an index, for messages.
+    pub(super) fn name_at(&self, collection: Collection, index: usize) -> String {
+        let name = self.tensor_name(collection, index);
+        // SAFETY: nothing renames or removes a tensor meanwhile.
+        unsafe { name.read() }.unwrap_or_default().to_owned()
+    }
+
     pub(super) fn tensor_index(&self, collection: Collection, name: &str) -> Result<usize, String> {
         let exposed = &self.tensors;
         match collection {

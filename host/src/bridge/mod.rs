@@ -3,9 +3,10 @@
 //! **Parts.** [`BridgeState`] is the state of a run that both the loop and its hooks access. It consists of what hooks see
 //! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`PublishedValues`], and metrics on the
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
-//! claimed (`claims`); `lent` gives access to the tensors by collection and index, `passes` reduces, changes and combines
-//! whole collections of them. `tables` are the functions that plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
-//! is this process among those that train together. A
+//! claimed (`claims`); `lent` gives access to the tensors by collection and index, `host_copies` are what hooks see of tensors on a
+//! device, `passes` reduces, changes and combines
+//! whole collections of them, and `device_passes` does so on a device. `tables` are the functions that plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
+//! is this process among those that train together. `late` has losses and metrics that are still on a device, `gpu` that device. A
 //! [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
 //! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
@@ -19,8 +20,12 @@
 //! [`Keep`](sconce_plugin_api::Keep): the batch, the epoch, the run or one checkpoint.
 
 mod claims;
+mod device_passes;
 mod entry;
 mod exposed;
+mod gpu;
+mod host_copies;
+mod late;
 mod lent;
 mod passes;
 mod ranks;
@@ -32,11 +37,15 @@ mod witness;
 
 pub(crate) use entry::refuse;
 pub use exposed::{Exposed, ModuleTensors};
+pub use gpu::RunGpu;
+pub use host_copies::CopyCosts;
+pub(crate) use host_copies::always_copies;
+pub use late::{LateBatch, LateMeasure, LateMeasures, ReadLoss};
 pub(crate) use passes::{Passes, Results};
 pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
-pub(crate) use tables::{C_TABLE, lent_before, set_root};
+pub(crate) use tables::{C_TABLE, LossQueries, lent_before, set_root};
 pub use tables::{EXTENSIONS, root};
 pub use values::{PublishedValues, ValueContent};
 pub use witness::{HookAction, Witness};

@@ -282,7 +282,7 @@ fn slices(lent: &LentVectors, tensor: &TensorAbi) -> Slices {
     Slices::interleaved(count, inner)
 }
 
-fn known(reduction: Reduction) -> Option<vectors::Reduction> {
+pub(super) fn known(reduction: Reduction) -> Option<vectors::Reduction> {
     match reduction {
         Reduction::Powers(order) => Some(vectors::Reduction::Powers(order)),
         Reduction::Largest => Some(vectors::Reduction::Largest),
@@ -292,7 +292,7 @@ fn known(reduction: Reduction) -> Option<vectors::Reduction> {
     }
 }
 
-fn known_change(change: Change<'_>) -> Option<vectors::Change<'_>> {
+pub(super) fn known_change(change: Change<'_>) -> Option<vectors::Change<'_>> {
     match change {
         Change::Scale(factor) => Some(vectors::Change::Scale(factor)),
         Change::ScaleSlices(factors) => Some(vectors::Change::ScaleSlices(factors)),
@@ -302,7 +302,7 @@ fn known_change(change: Change<'_>) -> Option<vectors::Change<'_>> {
     }
 }
 
-fn known_combination(combination: Combination) -> Option<vectors::Combination> {
+pub(super) fn known_combination(combination: Combination) -> Option<vectors::Combination> {
     match combination {
         Combination::Add(weight) => Some(vectors::Combination::Add(weight)),
         Combination::Blend(weight) => Some(vectors::Combination::Blend(weight)),

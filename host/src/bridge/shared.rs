@@ -4,17 +4,21 @@
 //! the middle of a dispatch, take turns on one thread.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 
 use candle_core::Tensor;
+use sconce_ops::device::DeviceFacts;
 use sconce_plugin_api::ext::{Collection, why_not_changed_on_first};
 use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::claims::Claims;
 use super::exposed::Exposed;
+use super::gpu::RunGpu;
+use super::host_copies::{CopyCosts, HostCopies};
+use super::late::LateMeasures;
 use super::ranks::{Alone, RanksView, RegisteredHook};
 use super::requests::Requests;
 use super::values::PublishedValues;
@@ -31,8 +35,12 @@ use crate::optim::Groups;
 pub struct BridgeState<'run> {
     /// Destination of messages for the user.
     pub log: &'run dyn Log,
-    /// Metrics of every phase.
+    /// Metrics of every phase, without those of batches in `late`.
     pub metrics: RefCell<MetricBoard>,
+    /// Losses and metrics of batches that are still on a device.
+    pub late: LateMeasures,
+    /// The GPU that the run computes on, if any.
+    pub gpu: RunGpu,
     /// Requests of hooks that the loop has not served yet.
     pub requests: Requests,
     /// The loop's tensors that hooks can see.
@@ -59,6 +67,10 @@ pub struct BridgeState<'run> {
     pub(super) is_reinstating: Cell<bool>,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
+    /// What is known of the run's device, once a hook has asked.
+    pub(super) device_facts: OnceCell<Option<DeviceFacts>>,
+    /// Copies of tensors on a device, which hooks see.
+    pub(super) host_copies: HostCopies,
     /// Clock of the run.
     pub clock: Clock,
     /// Record of hooks' calls, read after a crash.
@@ -85,6 +97,8 @@ impl<'run> BridgeState<'run> {
         BridgeState {
             log,
             metrics: RefCell::default(),
+            late: LateMeasures::default(),
+            gpu: RunGpu::default(),
             requests: Requests::default(),
             tensors: Exposed::default(),
             values: PublishedValues::default(),
@@ -98,6 +112,8 @@ impl<'run> BridgeState<'run> {
             resumed: OnceCell::new(),
             is_reinstating: Cell::new(false),
             claims: Claims::default(),
+            device_facts: OnceCell::new(),
+            host_copies: HostCopies::new(),
             clock: Clock::start(),
             trail: Trail::nowhere(),
             witness: None,
@@ -191,6 +207,23 @@ impl<'run> BridgeState<'run> {
         self.call.phase.set(phase);
     }
 
+    /// Whether hooks have been lent copies of a device's tensors since the last mount point ended.
+    #[inline]
+    pub(crate) fn has_host_copies(&self) -> bool {
+        self.host_copies.is_used()
+    }
+
+    /// Ends a mount point: what hooks have written to copies of a device's tensors goes there. If that fails, with the hook that
+    /// has written.
+    pub(crate) fn end_point(&self) -> Result<(), (Option<HookId>, candle_core::Error)> {
+        self.host_copies.end_point()
+    }
+
+    /// What copies of a device's tensors have cost since this was last asked, by hook.
+    pub(crate) fn take_copy_costs(&self) -> Vec<(HookId, CopyCosts)> {
+        self.host_copies.take_costs()
+    }
+
     /// Sets the hook that is called next.
     #[inline]
     pub(crate) fn set_hook(&self, hook: HookId) {
@@ -256,6 +289,13 @@ impl<'run> BridgeState<'run> {
     /// Name of the hook being called.
     pub(crate) fn hook_name(&self) -> String {
         self.name_of(self.call.hook.get())
+    }
+
+    /// Metrics of every phase, with those of all batches: waits for those that are still on a device.
+    #[inline]
+    pub fn read_metrics(&self) -> Ref<'_, MetricBoard> {
+        self.late.settle(&self.metrics);
+        self.metrics.borrow()
     }
 
     /// Logs information as the host.

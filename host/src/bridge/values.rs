@@ -163,6 +163,16 @@ impl PublishedValues {
         }
     }
 
+    /// Puts a tensor with the same elements in the place of the one at `index`: the same one on a device.
+    pub(super) fn replace_tensor(&self, index: usize, same: Tensor) {
+        let mut places = self.slots.borrow_mut();
+        if let Some(Some(entry)) = places.get_mut(index)
+            && let ValueContent::Tensor(tensor) = &mut entry.value
+        {
+            *tensor = same;
+        }
+    }
+
     pub(super) fn tensor_index(&self, name: &str) -> Result<usize, String> {
         let names = self.names.borrow();
         if let Some(&index) = names.get(name) {

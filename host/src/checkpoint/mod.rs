@@ -195,6 +195,9 @@ pub struct Facts {
     /// The ranks of the run, if it had more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RankFacts>,
+    /// Name of the GPU that computed, or of the CPU with composed operations; none for the CPU alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// The ranks of a run.

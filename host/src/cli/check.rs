@@ -4,9 +4,14 @@ use clap::Args;
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::metadata::HookRanks;
 
-use super::{ManifestArgs, hooks_table, output};
+use super::{ManifestArgs, copies, hooks_table, output};
+use crate::bridge;
+use crate::device_facts::describe_device;
+use crate::diagnostic::Diagnostic;
 use crate::dispatch::HookSpec;
 use crate::exit;
+use crate::manifest::{DeviceName, Manifest};
+use crate::nn::Precision;
 use crate::session::{self, FirstWeights, Output, Selection, StartFailure, TaskBuilder};
 
 /// Arguments of `sconce check`.
@@ -21,7 +26,7 @@ pub(super) struct CheckArgs {
 pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
     let ManifestArgs { file, plugins, .. } = &arguments.manifest;
     let overlay = arguments.manifest.overlay();
-    let checked = session::check(
+    let mut checked = session::check(
         file,
         &overlay,
         plugins,
@@ -29,6 +34,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         tasks.source(),
     )?;
     output::diagnostics(&checked.warnings);
+    let (device, is_on_gpu) = on_cpu(&mut checked.manifest);
     let prepared = checked.prepare(tasks, FirstWeights::Manifest)?;
     output::diagnostics(&prepared.weights_warnings);
     output::diagnostics(&prepared.warnings);
@@ -42,6 +48,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         ),
         row("seed", manifest.seed.to_string()),
     ];
+    rows.extend(device);
     if let Some(config) = &manifest.task {
         rows.push(row("task", compact(config)));
     }
@@ -84,10 +91,39 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
             ),
         ));
     }
+    if is_on_gpu || bridge::always_copies() {
+        let batch = manifest.train.batch_size;
+        rows.extend(copies::expected(prepared.hooks(), task, batch));
+    }
     output::table(&rows);
     let specs: Vec<&HookSpec> = prepared.hooks().iter().map(|hook| &hook.spec).collect();
     output::block(&hooks_table::of_specs(&specs));
     Ok(exit::DONE)
+}
+
+/// Sets the device to the CPU, on which the task is built to be checked. Returns the row about the device of the run and whether
+/// that is a GPU, and warns if this machine doesn't have it: the run may be meant for another one.
+fn on_cpu(manifest: &mut Manifest) -> (Option<Vec<String>>, bool) {
+    if manifest.device.is_cpu() && manifest.precision == Precision::F32 {
+        return (None, false);
+    }
+    let mut is_on_gpu = manifest.device.is_gpu();
+    let is = match session::open_device(manifest) {
+        Ok(device) => {
+            is_on_gpu = !device.is_cpu();
+            describe_device(&device).unwrap_or_else(|| "the CPU".to_owned())
+        }
+        Err(failure) => {
+            let problems = failure.diagnostics.into_iter();
+            let warnings: Vec<_> = problems.map(Diagnostic::into_warning).collect();
+            output::diagnostics(&warnings);
+            "not on this machine".to_owned()
+        }
+    };
+    let text = format!("{}: {is}; in {}", manifest.device, manifest.precision);
+    manifest.device = DeviceName::default();
+    manifest.precision = Precision::default();
+    (Some(row("device", text)), is_on_gpu)
 }
 
 fn row(key: &str, value: String) -> Vec<String> {

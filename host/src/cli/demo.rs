@@ -101,7 +101,8 @@ fn write(path: &Path, epochs: u64) -> std::io::Result<()> {
         "name": "demo",
         "seed": 1,
         "output": "run",
-        "model": {"kind": "mlp", "hidden": [128]},
+        // Some seconds of training: long enough to look at the live view.
+        "model": {"kind": "convnet", "channels": [16, 32], "hidden": [64]},
         "data": {"kind": "synthetic-digits"},
         "optimizer": {"kind": "adamw", "learning_rate": 0.001},
         "train": {"epochs": epochs, "batch_size": 64},

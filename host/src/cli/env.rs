@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use sconce_ops::OPERATIONS_VARIABLE;
+use sconce_ops::device::{self, DeviceError, DeviceFacts};
 use sconce_plugin_api::abi::API_VERSION;
 use serde_json::{Map, Value, json};
 
 use super::output;
+use crate::device_facts::described;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::kernels;
@@ -27,9 +30,11 @@ pub(super) struct EnvArgs {
 }
 
 /// Environment variables that affect this program.
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 10] = [
     search::VARIABLE,
     kernels::VARIABLE,
+    OPERATIONS_VARIABLE,
+    device::LIBRARIES_VARIABLE,
     trial::VARIABLE,
     kernels::threads::VARIABLES[0],
     kernels::threads::VARIABLES[1],
@@ -168,6 +173,9 @@ fn facts() -> Vec<(&'static str, String)> {
     let features = [
         ("mimalloc", cfg!(feature = "mimalloc")),
         ("avx512", cfg!(feature = "avx512")),
+        ("cuda", cfg!(feature = "cuda")),
+        ("cudnn", cfg!(feature = "cudnn")),
+        ("nccl", cfg!(feature = "nccl")),
     ];
     let features: Vec<&str> = features
         .into_iter()
@@ -200,12 +208,26 @@ fn facts() -> Vec<(&'static str, String)> {
         ),
         ("threads by default", threads.started().to_string()),
     ];
+    match device::list() {
+        Ok(gpus) if gpus.is_empty() => facts.push(("GPUs", "none".to_owned())),
+        Ok(gpus) => facts.push(("GPUs", gpus_line(&gpus))),
+        // The features say so.
+        Err(DeviceError::NotBuilt) => {}
+        Err(error) => facts.push(("GPUs", error.to_string())),
+    }
     for name in VARIABLES {
         if let Some(value) = std::env::var_os(name) {
             facts.push((name, value.to_string_lossy().into_owned()));
         }
     }
     facts
+}
+
+/// The GPUs of this machine, by their numbers.
+fn gpus_line(gpus: &[DeviceFacts]) -> String {
+    let lines = gpus.iter().enumerate();
+    let lines = lines.map(|(index, facts)| format!("cuda:{index} {}", described(facts)));
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// Name and version of the system, if available.

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
+use super::out_of_memory::OutOfMemory;
 use super::trained::TrainedArgs;
 use super::{number, output, prepare};
 use crate::bridge::BridgeState;
@@ -75,6 +76,7 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
         seed: manifest.seed,
         eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
         preparation: train.preparation(),
+        precision: manifest.precision,
         ..TrainingPlan::default()
     };
     let log = StderrLog {
@@ -87,7 +89,12 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
     let trainer = Trainer::new(task.as_mut(), &mut optimizer, hooks, &shared, plan);
     let report = trainer.evaluate_only(phase);
     if let RunOutcome::Failed(error) = &report.outcome {
-        output::diagnostics(&[Diagnostic::new(error.to_string())]);
+        let problem = Diagnostic::new(error.to_string());
+        let facts = OutOfMemory::of(error, &manifest, task.as_ref(), tasks);
+        output::diagnostics(&[match facts {
+            Some(facts) => facts.explain(problem),
+            None => problem,
+        }]);
         return Ok(exit::TRAINING);
     }
     for (phase, metrics) in &report.metrics {

@@ -6,10 +6,16 @@ use super::output;
 use crate::exit;
 
 /// `sconce.h`.
-pub(super) const C: &str = include_str!("../../../plugin-api/include/sconce.h");
+pub(super) const C: &str = include_str!(concat!(
+    env!("SCONCE_CARRIED"),
+    "/plugin-api/include/sconce.h"
+));
 
 /// `sconce.hpp`, which includes `sconce.h`.
-pub(super) const CPP: &str = include_str!("../../../plugin-api/include/sconce.hpp");
+pub(super) const CPP: &str = include_str!(concat!(
+    env!("SCONCE_CARRIED"),
+    "/plugin-api/include/sconce.hpp"
+));
 
 /// Arguments of `sconce header`.
 #[derive(Debug, Args)]

@@ -160,8 +160,9 @@ fn watch(ranks: &mut Ranks, passed_on: &Signals) -> u8 {
                 continue;
             }
             let by_signal = status.signal();
-            // Others fail because the first one did.
-            if code == exit::DONE {
+            // Others fail because the first one did, except that a rank which has lost another may be seen to end before it.
+            let has_lost_another = code == exit::TRAINING && matches!(end, End::Terminate(_));
+            if code == exit::DONE || (has_lost_another && code_of(status) != exit::TRAINING) {
                 code = code_of(status);
                 if end != End::Requested || by_signal.is_some() {
                     say(rank, status);
@@ -355,6 +356,7 @@ mod tests {
         for (scripts, code) in [
             (["true", "true"], 0),
             (["exit 4", "sleep 0.3; exit 7"], 4),
+            (["exit 7", "sleep 0.3; exit 6"], 6),
             (["kill -9 $$", "sleep 60"], 137),
             (["kill -9 $$", "trap '' TERM; sleep 0.2; exit 3"], 137),
         ] {

@@ -4,6 +4,7 @@
 
 mod check;
 mod compare;
+mod copies;
 mod demo;
 mod env;
 mod eval;
@@ -18,6 +19,7 @@ mod manifest_text;
 mod new_plugin;
 mod new_run;
 mod number;
+mod out_of_memory;
 mod output;
 mod past_run;
 mod paths;

@@ -54,12 +54,14 @@ pub(super) fn predict(
     let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
     let targets = data.targets().clone();
     let mut index = 0;
+    let _precision = manifest.precision.begin();
     for indices in order::natural(data.len()).chunks(size) {
         if !output::is_open() {
             // The reader has closed the pipe, or output has failed.
             break;
         }
-        let batch = data.gather(indices, 0)?;
+        let mut batch = data.gather(indices, 0)?;
+        batch.inputs = batch.inputs.to_device(task.parameters().device())?;
         let outputs = task.forward(&batch, &mut Pass::evaluation())?;
         let mut known = if data.has_targets() {
             known(&batch.targets, &targets)?.into_iter()

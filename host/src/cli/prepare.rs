@@ -3,18 +3,24 @@
 use super::{ManifestArgs, output};
 use crate::diagnostic::Diagnostic;
 use crate::kernels::threads::{self, ThreadCounts};
-use crate::manifest::{self, Manifest};
+use crate::manifest::{self, DeviceName, Manifest};
+use crate::nn::Precision;
 use crate::screen;
 use crate::session::{self, StartFailure, TaskBuilder};
 use crate::task::Task;
 
-/// Builds the task of a manifest file, without its hooks.
+/// Builds the task of a manifest file on the CPU, without its hooks.
 pub(super) fn task(
     arguments: &ManifestArgs,
     tasks: &dyn TaskBuilder,
 ) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
     let manifest = manifest::load(&arguments.file, &arguments.overlay(), tasks.source());
-    build(manifest.map_err(StartFailure::usage)?, tasks)
+    let manifest = Manifest {
+        device: DeviceName::default(),
+        precision: Precision::default(),
+        ..manifest.map_err(StartFailure::usage)?
+    };
+    build(manifest, tasks)
 }
 
 /// Builds the task of a manifest, without its hooks.

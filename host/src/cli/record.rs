@@ -2,20 +2,26 @@
 
 use std::path::Path;
 
+use candle_core::Device;
 use serde_json::{Map, Value, json};
 
+use crate::device_facts::device_name;
 use crate::files;
 use crate::run::{RunOutcome, RunReport};
 use crate::team::Team;
 use crate::version::HOST_VERSION;
 
-/// Writes the record atomically. `team` are the ranks of the run, if it had several.
+/// Writes the record of a run on `device` atomically. `team` are the ranks of the run, if it had several.
 pub(super) fn write(
     directory: &Path,
     report: &RunReport,
+    device: &Device,
     team: Option<&Team>,
 ) -> std::io::Result<()> {
     let mut record = record(report);
+    if let Some(device) = device_name(device) {
+        record["device"] = Value::String(device);
+    }
     if let Some(team) = team {
         let hosts: Vec<&str> = (0..team.size()).map(|rank| team.host(rank)).collect();
         record["ranks"] = json!({"hosts": hosts, "transport": team.transport_name()});

@@ -105,6 +105,9 @@ impl ResumePoint {
             &self.checkpoint.header.facts.data,
             &is,
         ));
+        let device = task.parameters().device();
+        let device = session::device_changes(&self.checkpoint.header.facts, device);
+        self.changes.extend(device);
         let parameters = parameter_changes(&self.checkpoint, task);
         let path = self.path.display();
         if !parameters.is_empty() {

@@ -7,18 +7,23 @@ use sconce_plugin_api::Phase;
 use serde_json::Value;
 
 use super::first_look::FirstLook;
+use super::out_of_memory::OutOfMemory;
 use super::resume::{ResumeArgs, ResumePoint};
 use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
-use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, signals, source};
+use super::{
+    ManifestArgs, copies, hooks_table, number, output, prepare, record, resume, signals, source,
+};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
+use crate::device_facts::describe_device;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
+use crate::nn::Precision;
 use crate::run::{Divergence, Profile, Resume, RunOutcome, RunReport};
 use crate::session::{
     self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads,
@@ -60,13 +65,14 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, St
     let ended = try_run(arguments, &overlay, tasks, team.as_ref());
     let Ended {
         report,
+        out_of_memory,
         store,
         is_written,
     } = match (ended, &team) {
         (Err(failure), Some(team)) => return Err(together::fail(team, failure)),
         (ended, _) => ended?,
     };
-    let mut code = conclude(&report, store.vanished());
+    let mut code = conclude(&report, out_of_memory.as_ref(), store.vanished());
     if code == exit::DONE && !is_written {
         code = exit::TRAINING;
     }
@@ -93,6 +99,7 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, St
 /// A finished run.
 struct Ended {
     report: RunReport,
+    out_of_memory: Option<OutOfMemory>,
     store: Store,
     /// Whether its results were written to the output directory.
     is_written: bool,
@@ -163,11 +170,11 @@ fn try_run(
     let view = (arguments.view(&prepared.manifest.name, lines)).filter(|_| is_first);
     let log = log(view.as_ref(), &own_path, lines, is_first);
     let log = log.as_ref();
-    let mut shared = BridgeState::new(log).with_trail(guard.trail());
-    if let Some(team) = team {
-        shared = shared.with_ranks(team);
-    }
-    let shared = shared;
+    let shared = BridgeState::new(log).with_trail(guard.trail());
+    let shared = match team {
+        Some(team) => shared.with_ranks(team),
+        None => shared,
+    };
     if !is_dry {
         prepared.show_plan(&shared);
     }
@@ -205,6 +212,7 @@ fn try_run(
     let is_written = !is_first || write_results(&run_path, &report, prepared.task.as_ref(), team);
     drop(output);
     Ok(Ended {
+        out_of_memory: out_of_memory(&report, &prepared, tasks),
         report,
         store,
         is_written,
@@ -378,7 +386,7 @@ fn write_results(
     team: Option<&Team>,
 ) -> bool {
     let mut problems = Vec::new();
-    if let Err(error) = record::write(directory, report, team) {
+    if let Err(error) = record::write(directory, report, task.parameters().device(), team) {
         problems.push(format!("the run's record can't be written: {error}"));
     }
     if matches!(
@@ -436,6 +444,12 @@ fn opening_lines(prepared: &Prepared, directory: &Path, resume: Option<&Resume>)
         task.parameters().element_count(),
         sizes.join(", ")
     );
+    let precision = prepared.manifest.precision;
+    let device = match describe_device(task.parameters().device()) {
+        Some(device) => Some(format!("  on {device}, in {precision}")),
+        None if precision == Precision::F32 => None,
+        None => Some(format!("  on the CPU, in {precision}")),
+    };
     let resumed = resume.map(|resume| {
         let progress = &resume.checkpoint.header.progress;
         format!(
@@ -446,11 +460,15 @@ fn opening_lines(prepared: &Prepared, directory: &Path, resume: Option<&Resume>)
             progress.update
         )
     });
-    std::iter::once(run).chain(resumed).collect()
+    std::iter::once(run).chain(device).chain(resumed).collect()
 }
 
 /// Prints how the run ended, and whether its directory is gone; returns the exit code.
-fn conclude(report: &RunReport, vanished: Option<String>) -> u8 {
+fn conclude(
+    report: &RunReport,
+    out_of_memory: Option<&OutOfMemory>,
+    vanished: Option<String>,
+) -> u8 {
     let mut problems = Vec::new();
     let code = match &report.outcome {
         RunOutcome::Completed => {
@@ -474,6 +492,10 @@ fn conclude(report: &RunReport, vanished: Option<String>) -> u8 {
         }
         RunOutcome::Failed(error) => {
             let problem = Diagnostic::new(error.to_string());
+            let problem = match out_of_memory {
+                Some(facts) => facts.explain(problem),
+                None => problem,
+            };
             problems.push(match vanished {
                 Some(reason) => problem.note(reason),
                 None => problem,
@@ -496,6 +518,11 @@ fn conclude(report: &RunReport, vanished: Option<String>) -> u8 {
     }
     for (phase, profile) in &report.profiles {
         output::line(&format!("  time in {phase}: {}", shares(profile)));
+        if *phase == Phase::Train
+            && let Some(line) = copies::measured(profile, report.iterations)
+        {
+            output::line(&format!("  {line}"));
+        }
     }
     let is_done = matches!(
         report.outcome,
@@ -515,6 +542,20 @@ fn conclude(report: &RunReport, vanished: Option<String>) -> u8 {
         return exit::HOOK;
     }
     code
+}
+
+/// What a run ran out of a GPU's memory with, if it did.
+fn out_of_memory(
+    report: &RunReport,
+    prepared: &Prepared,
+    tasks: &dyn TaskBuilder,
+) -> Option<OutOfMemory> {
+    match &report.outcome {
+        RunOutcome::Failed(error) => {
+            OutOfMemory::of(error, &prepared.manifest, prepared.task.as_ref(), tasks)
+        }
+        _ => None,
+    }
 }
 
 /// Warning for a training that has diverged; the exit code is not affected.
@@ -537,9 +578,13 @@ fn shares(profile: &Profile) -> String {
     let hooks: f64 = profile.hooks.iter().map(|hook| hook.seconds).sum();
     // The sum of no hooks is -0.0; adding zero removes the sign.
     let share = |seconds: f64| 100.0 * seconds / profile.total.max(f64::MIN_POSITIVE) + 0.0;
+    let waiting = match profile.waiting {
+        seconds if seconds > 0.0 => format!(", waiting for the GPU {:.1} %", share(seconds)),
+        _ => String::new(),
+    };
     format!(
         "{:.2} s: data {:.1} %, forward {:.1} %, loss {:.1} %, backward {:.1} %, update {:.1} %, \
-         hooks {:.1} %",
+         hooks {:.1} %{waiting}",
         profile.total,
         share(profile.data),
         share(profile.forward),

@@ -62,6 +62,14 @@ impl Diagnostic {
         }
     }
 
+    /// Returns the same as a warning.
+    pub fn into_warning(self) -> Self {
+        Diagnostic {
+            is_warning: true,
+            ..self
+        }
+    }
+
     /// Sets the location.
     pub fn at(mut self, place: TextLocation) -> Self {
         self.place = Some(place);

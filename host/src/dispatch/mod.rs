@@ -183,7 +183,47 @@ impl Dispatcher {
             index = stop.index + usize::from(stays);
         }
         trail.end();
+        if shared.has_host_copies() {
+            return self.end_point(position, shared, left);
+        }
         left
+    }
+
+    /// Ends a mount point at which hooks saw copies of a device's tensors.
+    #[cold]
+    #[inline(never)]
+    fn end_point(
+        &mut self,
+        position: &Position,
+        shared: &BridgeState<'_>,
+        left: Option<(usize, Box<HookFault>)>,
+    ) -> Option<(usize, Box<HookFault>)> {
+        let Err((hook, error)) = self.end_copies(shared) else {
+            return left;
+        };
+        let spec = hook.and_then(|hook| self.hook(hook)).map(|hook| &hook.spec);
+        let fault = HookFault::new(spec, self.event(position), error);
+        // All hooks of the point have been called, or the one before has ended the run.
+        left.or(Some((usize::MAX - 1, Box::new(fault))))
+    }
+
+    /// Copies what hooks have written to copies of a device's tensors to the device, and adds the costs of all copies to the
+    /// hooks' times. The error is that of the hook that has written, if it is known.
+    fn end_copies(&mut self, shared: &BridgeState<'_>) -> Result<(), (Option<HookId>, EntryError)> {
+        let ended = shared.end_point();
+        for (hook, costs) in shared.take_copy_costs() {
+            if let Some(times) = self.times.get_mut(hook.position()) {
+                times.copies.add(costs);
+            }
+        }
+        ended.map_err(|(hook, error)| {
+            let error = EntryError {
+                status: Status::ERROR.0,
+                message: format!("what it has written can't be copied to the device: {error}"),
+                place: String::new(),
+            };
+            (hook, error)
+        })
     }
 
     /// Sets the task's modules, for hooks that are called only at some of them.
@@ -217,6 +257,17 @@ impl Dispatcher {
             hook.is_some_and(|hook| hook.listens != Some(false))
         };
         self.lists.at(point, phase).iter().any(listens)
+    }
+
+    /// Whether a hook that would be called now has to find the loss in its view, as it can't read it on demand.
+    pub fn needs_loss(&self, point: Point, position: &Position) -> bool {
+        let list = self.lists.at(point, position.phase);
+        list.iter().any(|slot| {
+            self.hook(slot.hook).is_some_and(|hook| {
+                !hook.instance.reads_loss_late()
+                    && (!slot.is_filtered || is_due(hook, self.module, point, position))
+            })
+        })
     }
 
     /// Whether any hook would be called now at a module's point.

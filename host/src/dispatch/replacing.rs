@@ -83,11 +83,15 @@ impl Dispatcher {
         // SAFETY: the instance is that of a hook of this dispatcher; view and error are valid for the call.
         let status = unsafe { call(instance, point.number(), &raw const view, &raw mut error) };
         shared.trail.end();
-        if status == Status::OK.0 {
-            return Ok(());
-        }
-        let error = EntryError::read(status, &mut error);
-        Err(self.failed(id, LifeEvent::at(Some(point), position), error))
+        let result = if status == Status::OK.0 {
+            Ok(())
+        } else {
+            Err(EntryError::read(status, &mut error))
+        };
+        let ended = self.end_copies(shared).map_err(|(_, error)| error);
+        result
+            .and(ended)
+            .map_err(|error| self.failed(id, LifeEvent::at(Some(point), position), error))
     }
 
     /// The hook of this name.

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::memory;
+use crate::bridge::CopyCosts;
+use crate::nn::ops::device::waited;
 
 /// How many calls at the start of each pass are all timed.
 const FIRST: u64 = 16;
@@ -32,12 +34,16 @@ pub struct HookTimes {
     weighed: u32,
     /// Net growth of memory in those calls, in bytes.
     growth: i64,
+    /// Copies of a device's tensors that were made for it.
+    pub copies: CopyCosts,
 }
 
 /// What is read at the start of a timed call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     time: Instant,
+    /// Time waited for a GPU so far. It computes meanwhile what the run asked for: that is no cost of the hook that waits.
+    waited: Duration,
     memory: Option<i64>,
 }
 
@@ -57,7 +63,8 @@ impl HookTimes {
 
     /// Ends a timed call; returns whether to make checks that take a microsecond.
     pub(super) fn end(&mut self, begin: Begin) -> bool {
-        let is_thorough = self.add(begin.time.elapsed());
+        let waited = waited().saturating_sub(begin.waited);
+        let is_thorough = self.add(begin.time.elapsed().saturating_sub(waited));
         if let Some(before) = begin.memory
             && let Some(after) = memory::in_use()
         {
@@ -108,6 +115,7 @@ impl Begin {
     pub(super) fn read() -> Begin {
         Begin {
             memory: None,
+            waited: waited(),
             time: Instant::now(),
         }
     }
@@ -117,6 +125,7 @@ impl Begin {
     pub(super) fn read_all() -> Begin {
         Begin {
             memory: memory::in_use(),
+            waited: waited(),
             time: Instant::now(),
         }
     }

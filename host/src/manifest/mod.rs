@@ -4,6 +4,7 @@
 //! [`OptimizerConfig`] next to what they configure. The types yield the JSON Schema ([`json_schema`]), and
 //! checking a manifest against it yields the error messages ([`schema_check`]).
 
+mod device;
 mod distributed;
 pub(crate) mod document;
 mod forms;
@@ -37,6 +38,7 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use device::DeviceName;
 pub use distributed::{
     BatchNormStatistics, BatchesPer, DistributedConfig, Engine, SharedValidation, Wire,
 };
@@ -59,7 +61,7 @@ use crate::data::DataConfig;
 use crate::diagnostic::TextLocation;
 use crate::loss::LossConfig;
 use crate::metric::MetricConfig;
-use crate::nn::ModelConfig;
+use crate::nn::{ModelConfig, Precision};
 use crate::optim::OptimizerConfig;
 use crate::weights::WeightsConfig;
 
@@ -81,6 +83,13 @@ pub struct Manifest {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1024))]
     pub threads: Option<usize>,
+    /// The device that computes: `cpu`, the default; `cuda`, the first NVIDIA GPU (with several processes on a machine, each
+    /// takes its own); `cuda:N`, the one with this number; `auto`, a GPU if there is one that can be used.
+    #[serde(default, skip_serializing_if = "DeviceName::is_cpu")]
+    pub device: DeviceName,
+    /// Precision of products and activations; parameters and the optimizer are always in `f32`.
+    #[serde(default, skip_serializing_if = "is_default_precision")]
+    pub precision: Precision,
     /// Output directory of the run. Default: `runs/` and the run's name.
     #[serde(default)]
     pub output: PathBuf,
@@ -143,6 +152,11 @@ impl Manifest {
     pub fn place(&self, json_path: &str) -> TextLocation {
         self.source.location(json_path)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_default_precision(precision: &Precision) -> bool {
+    *precision == Precision::default()
 }
 
 fn is_default_distribution(config: &DistributedConfig) -> bool {

@@ -11,6 +11,7 @@ use sconce_plugin_api::export::{create_from, kind};
 
 use super::entry_error::EntryError;
 use super::library::Library;
+use crate::bridge::LossQueries;
 use crate::faults::Origin;
 use crate::isolation::{PROXY_TABLE, Proxy};
 
@@ -26,6 +27,8 @@ pub struct HookInstance {
     abi: HookAbi,
     /// Whether the object is a [`Proxy`] of a hook in another process.
     is_apart: bool,
+    /// Whether it reads the loss through `sconce.loss/1`.
+    reads_loss_late: bool,
 }
 
 // The hook is `Send` (its trait requires it), and `&Instance` gives no access to the object.
@@ -45,6 +48,7 @@ impl HookInstance {
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
         let origin = Origin::here();
+        let queries = LossQueries::watch();
         // SAFETY: the layout of the library's root module was checked when it was opened; the texts, the
         // setup and both output locations are valid for the call.
         let status = unsafe {
@@ -57,7 +61,7 @@ impl HookInstance {
             )
         };
         origin.check();
-        HookInstance::created(status, abi, &mut error)
+        HookInstance::created(status, abi, &mut error, queries)
     }
 
     /// Creates a hook that is linked into this program rather than loaded. It goes through the same entry
@@ -65,6 +69,7 @@ impl HookInstance {
     pub fn linked<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<HookInstance, EntryError> {
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
+        let queries = LossQueries::watch();
         // SAFETY: the texts, the setup and both output locations are valid for the call.
         let status = unsafe {
             create_from(
@@ -76,13 +81,14 @@ impl HookInstance {
                 &raw mut error,
             )
         };
-        HookInstance::created(status, abi, &mut error)
+        HookInstance::created(status, abi, &mut error, queries)
     }
 
     fn created(
         status: u32,
         abi: HookAbi,
         error: &mut ErrorAbi,
+        queries: LossQueries,
     ) -> Result<HookInstance, EntryError> {
         if status != Status::OK.0 {
             return Err(EntryError::read(status, error));
@@ -98,6 +104,7 @@ impl HookInstance {
         Ok(HookInstance {
             abi,
             is_apart: false,
+            reads_loss_late: queries.were_made(),
         })
     }
 
@@ -109,7 +116,13 @@ impl HookInstance {
                 table: &raw const PROXY_TABLE,
             },
             is_apart: true,
+            reads_loss_late: false,
         }
+    }
+
+    /// Whether it reads the loss on demand; otherwise the loss must be in its view.
+    pub(crate) fn reads_loss_late(&self) -> bool {
+        self.reads_loss_late
     }
 
     /// Whether it was in another process, which has ended.

@@ -79,6 +79,12 @@ pub enum Cause {
         /// Name and version of the host.
         host: &'static str,
     },
+    /// One of its hooks works on the device itself and is to run in a process of its own.
+    #[error(
+        "its hook `{0}` requires `sconce.device/1`, the addresses of a device's memory, which don't cross to a process of \
+         its own: take `\"isolation\"` out of its entry"
+    )]
+    NotApart(String),
     /// It, or its signature, differs from what a trusted key signed.
     #[error("it is altered: {0}")]
     Altered(String),
@@ -161,7 +167,8 @@ impl Cause {
             Cause::AbiEpoch { .. }
             | Cause::ApiVersion { .. }
             | Cause::Features(_)
-            | Cause::Extension { .. } => "compatibility",
+            | Cause::Extension { .. }
+            | Cause::NotApart(_) => "compatibility",
             Cause::Altered(_)
             | Cause::Untrusted(_)
             | Cause::Signer { .. }

@@ -4,22 +4,39 @@ use std::time::Instant;
 
 use candle_core::Tensor;
 use candle_core::backprop::GradStore;
-use sconce_plugin_api::Phase;
+use sconce_plugin_api::{Phase, Point};
 
 use super::failure::Leave;
 use super::measured::BatchSums;
+use super::staging::{Staging, StagingError};
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
 use crate::gradients::{Gradients, Wrong, wrong_operations};
+use crate::nn::ops::device;
 use crate::nn::{Pass, ops};
 
 impl Trainer<'_> {
     /// The next batch of the pass, waiting until it is ready; `None` at the end.
-    pub(super) fn load_batch(&mut self, loader: &mut Loader) -> Result<Option<Batch>, RunError> {
-        let start = Instant::now();
-        let batch = loader.next_batch().transpose();
-        self.timing.pass.data += start.elapsed();
-        batch.map_err(|error| RunError::data(&self.position, error))
+    pub(super) fn load_batch(&mut self, batches: &mut Staging) -> Result<Option<Batch>, RunError> {
+        let (start, waited) = (Instant::now(), device::waited());
+        let batch = batches.next_batch();
+        // That a GPU is behind is not the data's doing.
+        let waited = device::waited().saturating_sub(waited);
+        self.timing.pass.data += start.elapsed().saturating_sub(waited);
+        batch.map_err(|error| match error {
+            StagingError::Data(error) => RunError::data(&self.position, error),
+            StagingError::Copy(error) => {
+                RunError::task("copying a batch to the device", &self.position, error)
+            }
+        })
+    }
+
+    /// The batches of a loader, on the device of the parameters.
+    pub(super) fn staged(&self, loader: Loader) -> Result<Staging, RunError> {
+        let staged = Staging::new(loader, &self.device(), &self.uploaders);
+        staged.map_err(|error| {
+            RunError::task("preparing copies to the device", &self.position, error)
+        })
     }
 
     /// Computes loss and metrics of a batch.
@@ -33,8 +50,12 @@ impl Trainer<'_> {
             .at(self.moment())
             .within(self.shared);
         let loss = self.task.loss(batch, outputs, &mut pass)?;
-        let value = scalar(&loss)?;
         self.shared.tensors.show("loss".into(), &loss);
+        if self.lateness.is_on {
+            self.measure_late(batch, outputs, &loss, phase)?;
+            return Ok(loss);
+        }
+        let value = scalar(&loss)?;
         self.position.pass.loss = Some(value);
         self.measured.measure(self.task, batch, outputs, value)?;
         Ok(loss)
@@ -42,6 +63,9 @@ impl Trainer<'_> {
 
     /// Adds the measured batch to the metrics of its pass, or keeps it for all ranks.
     pub(super) fn count_measured(&mut self, phase: Phase) -> Result<(), Leave> {
+        if self.lateness.is_on {
+            return Ok(());
+        }
         let measured = std::mem::take(&mut self.measured);
         let counted = self.count_batch(phase, &measured);
         self.measured = measured;
@@ -97,6 +121,9 @@ impl Trainer<'_> {
         let store =
             store.map_err(|error| RunError::task("the backward pass", &self.position, error))?;
         if !self.records.is_empty() {
+            if self.position.pass.loss_waits {
+                self.read_loss_for(Point::ModuleBackward)?;
+            }
             self.call_module_backward(&store)?;
         }
         let gradients = Gradients::from_store(self.task.parameters(), &store);

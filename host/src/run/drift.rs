@@ -3,6 +3,7 @@
 //! They drift apart if a hook changes parameters or gradients on one rank alone, or differently on each.
 
 use candle_core::{CpuStorage, Storage, Tensor};
+use sconce_ops::device::copy_to_host;
 
 use super::failure::Leave;
 use super::{RunError, Trainer};
@@ -30,10 +31,12 @@ impl Trainer<'_> {
             return Ok(());
         };
         let parameters = self.task.parameters();
-        let prints: Vec<u64> = parameters
+        let prints: candle_core::Result<Vec<u64>> = parameters
             .iter()
-            .map(|entry| fingerprint(entry.tensor()))
+            .map(|entry| Ok(fingerprint(&copy_to_host(entry.tensor())?)))
             .collect();
+        let prints = prints
+            .map_err(|error| RunError::task("comparing parameters", &self.position, error))?;
         let whole = prints
             .iter()
             .fold(0_u64, |all, print| all.rotate_left(5) ^ mixed(*print));
@@ -79,7 +82,7 @@ impl Trainer<'_> {
     }
 }
 
-/// A number that is the same for the same elements, and for others nearly never.
+/// A number that is the same for the same elements in host memory, and for others nearly never.
 fn fingerprint(tensor: &Tensor) -> u64 {
     let (storage, layout) = tensor.storage_and_layout();
     let (Storage::Cpu(storage), Some((start, end))) = (&*storage, layout.contiguous_offsets())

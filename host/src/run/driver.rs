@@ -12,10 +12,12 @@ use super::epoch_snapshot::EpochSnapshot;
 use super::failure::Leave;
 use super::profile::{PassTimes, Profile};
 use super::ranks::{AgreedStop, Ranks};
+use super::staging::Staging;
 use super::{RunError, Trainer};
 use crate::data::{Batch, Dataset, Loader, order};
 use crate::dispatch::Payload;
 use crate::nn::ops;
+use crate::nn::ops::device::timeline;
 
 /// What a training batch's forward and backward pass need: the record of its operations, and the frozen parameters,
 /// which may change from one batch to the next.
@@ -26,7 +28,7 @@ pub struct Recording {
 
 /// The batches of a pass that this rank processes.
 pub struct PassBatches {
-    loader: Loader,
+    staging: Staging,
     /// Their indices in the epoch.
     planned: std::vec::IntoIter<u64>,
 }
@@ -142,6 +144,9 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn heed(&mut self) -> Result<(), Leave> {
+        if self.lateness.is_on {
+            self.note_read_losses()?;
+        }
         if self.ranks.is_some() {
             return self.heed_together();
         }
@@ -157,6 +162,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn reset_pass(&mut self, phase: Phase) {
+        self.shared.late.settle(&self.shared.metrics);
         self.shared.metrics.borrow_mut().begin(phase);
         if phase == Phase::Train {
             self.shared.values.forget(Keep::Epoch);
@@ -169,6 +175,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn show(&mut self) {
+        self.read_loss_for_observer();
         self.show_observer();
     }
 
@@ -211,13 +218,13 @@ impl RunDriver for Trainer<'_> {
             .collect();
         let (epoch, preparation) = (self.position.epoch, self.plan.preparation);
         Ok(PassBatches {
-            loader: Loader::new(data, order, batches, epoch, preparation),
+            staging: self.staged(Loader::new(data, order, batches, epoch, preparation))?,
             planned: planned.into_iter(),
         })
     }
 
     fn next_batch(&mut self, batches: &mut PassBatches) -> Result<Option<Batch>, Leave> {
-        Ok(self.load_batch(&mut batches.loader)?)
+        Ok(self.load_batch(&mut batches.staging)?)
     }
 
     fn next_training_batch(
@@ -276,6 +283,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor, Leave> {
+        let _span = timeline::span("forward");
         let outputs = self.outputs(batch, phase)?;
         self.shared.tensors.set_outputs(&outputs);
         Ok(outputs)
@@ -283,7 +291,9 @@ impl RunDriver for Trainer<'_> {
 
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, phase: Phase) -> Result<Tensor, Leave> {
         let start = std::time::Instant::now();
+        let span = timeline::span("loss");
         let loss = self.measure_batch(batch, outputs, phase);
+        drop(span);
         self.timing.pass.loss += start.elapsed();
         let loss = loss.map_err(|error| RunError::task("the loss", &self.position, error))?;
         self.count_measured(phase)?;
@@ -291,6 +301,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn backward(&mut self, batch: &Batch, loss: Tensor, fraction: f64) -> Result<(), Leave> {
+        let _span = timeline::span("backward");
         self.differentiate(batch, loss, fraction)
     }
 
@@ -329,6 +340,7 @@ impl RunDriver for Trainer<'_> {
             return Ok(false);
         };
         self.position.consistency = Consistency::Torn;
+        let _span = timeline::span("update");
         self.step_parameters(&gradients)?;
         Ok(true)
     }

@@ -20,7 +20,9 @@ impl Trainer<'_> {
     pub(super) fn may_step_early(&self) -> bool {
         let sees = |point| self.hooks.is_subscribed(point, Phase::Train);
         let is_alone = self.position.pass.updates && self.update.accumulated.is_empty();
+        // On a device a step of all parameters at once is faster than one for each.
         is_alone
+            && !self.lateness.is_apart
             && self.update.is_audited
             && self.ranks.is_none()
             && !self.plan.check_finite

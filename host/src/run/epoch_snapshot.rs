@@ -42,7 +42,7 @@ impl Trainer<'_> {
                 .collect::<candle_core::Result<_>>()?,
             groups: self.shared.groups.borrow().clone(),
             accumulation: self.shared.accumulation.get(),
-            metrics: self.shared.metrics.borrow().save(),
+            metrics: self.shared.read_metrics().save(),
             values,
         })
     }

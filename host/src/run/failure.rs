@@ -1,5 +1,7 @@
 //! Errors that end a run.
 
+use sconce_ops::device::{is_out_of_memory, says_out_of_memory};
+use sconce_plugin_api::Phase;
 use sconce_plugin_api::lifecycle::Position;
 
 use crate::dispatch::{HookFault, LifeEvent};
@@ -17,6 +19,8 @@ pub enum RunError {
     Task {
         /// The operation that failed.
         doing: &'static str,
+        /// Phase of the run.
+        phase: Phase,
         /// Point in the run.
         moment: String,
         /// The error.
@@ -98,6 +102,18 @@ impl RunError {
         }
     }
 
+    /// The phase in which the device's memory was exhausted, if that is the error.
+    pub fn out_of_memory(&self) -> Option<Phase> {
+        let (phase, is_exhausted) = match self {
+            RunError::Task { phase, source, .. } => (*phase, is_out_of_memory(source)),
+            RunError::Optimizer { source, .. } => {
+                (Phase::Train, says_out_of_memory(&source.to_string()))
+            }
+            _ => return None,
+        };
+        is_exhausted.then_some(phase)
+    }
+
     /// The name of the hook that failed, if one did.
     pub fn hook(&self) -> Option<&str> {
         match self {
@@ -113,6 +129,7 @@ impl RunError {
     ) -> Self {
         RunError::Task {
             doing,
+            phase: position.phase,
             moment: moment(position),
             source,
         }
@@ -151,5 +168,24 @@ pub(super) fn moment(position: &Position) -> String {
             ..
         } => format!("in {phase}, epoch {epoch}, iteration {iteration}"),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_memory_is_told_from_other_errors() {
+        let position = Position::start(1);
+        let failed = |text: &str| {
+            let source = candle_core::Error::Msg(text.to_owned()).context("in module `fc1`");
+            RunError::task("the forward pass", &position, source)
+        };
+        let exhausted = failed("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")");
+        assert_eq!(exhausted.out_of_memory(), Some(position.phase));
+        assert!(exhausted.to_string().contains("in module `fc1`"));
+        assert_eq!(failed("another error").out_of_memory(), None);
+        assert_eq!(RunError::NoTrainingData.out_of_memory(), None);
     }
 }

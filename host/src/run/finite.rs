@@ -5,8 +5,9 @@
 //! checking the gradients costs a pass over them.
 
 use candle_core::backprop::GradStore;
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 use sconce_plugin_api::Phase;
+use sconce_plugin_api::lifecycle::Position;
 
 use super::failure::moment;
 use super::modules::watched;
@@ -14,40 +15,47 @@ use super::record::{Slot, content};
 use super::{Divergence, RunError, Trainer};
 use crate::data::Batch;
 use crate::gradients::Gradients;
+use crate::nn::ops::device;
+use crate::nn::ops::vectors::{Reduction, Slices, reduce_on_device};
 use crate::nn::{ModuleInfo, Pass, Taps, ops};
 
 impl Trainer<'_> {
-    /// Rejects a training loss that is not finite, or warns about the first one.
+    /// Rejects a training loss that is not finite, or warns about the first one. One that is still on a device is looked at
+    /// when it is read, or by [`check_gradients`](Self::check_gradients).
     pub(super) fn check_loss(&mut self, batch: &Batch) -> std::result::Result<(), RunError> {
         let Some(loss) = self.position.pass.loss else {
             return Ok(());
         };
+        if self.plan.check_finite && !loss.is_finite() {
+            let what = format!("the loss is {loss}");
+            return Err(self.not_finite(what, batch));
+        }
+        if !loss.is_finite() || self.losses.first.is_none() {
+            let at = self.position.clone();
+            self.note_loss(loss, &at);
+        }
+        Ok(())
+    }
+
+    /// Remembers the first finite training loss, and warns about the first one that is not.
+    pub(super) fn note_loss(&mut self, loss: f64, at: &Position) {
         if loss.is_finite() {
-            if self.losses.first.is_none() {
-                self.losses.first = Some(loss);
-            }
-            return Ok(());
+            self.losses.first = self.losses.first.or(Some(loss));
+        } else if self.losses.bad.is_none() && !self.plan.check_finite {
+            self.losses.bad = Some(at.iteration);
+            self.shared.warn(&format!(
+                "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
+                 tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \
+                 learning rate may help",
+                moment(at),
+                loss
+            ));
         }
-        if !self.plan.check_finite {
-            if self.losses.bad.is_none() {
-                self.losses.bad = Some(self.position.iteration);
-                self.shared.warn(&format!(
-                    "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
-                     tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \
-                     learning rate may help",
-                    moment(&self.position),
-                    loss
-                ));
-            }
-            return Ok(());
-        }
-        let what = format!("the loss is {loss}");
-        Err(self.not_finite(what, batch))
     }
 
     /// Whether training has diverged, judging by the loss of its last epoch.
     pub(super) fn divergence(&self) -> Option<Divergence> {
-        let last = self.shared.metrics.borrow().of(Phase::Train).get("loss")?;
+        let last = self.shared.read_metrics().of(Phase::Train).get("loss")?;
         let first = self.losses.first;
         // A loss that starts near 0 may grow a lot and still be small.
         let most = 1000.0 * first.map_or(f64::INFINITY, |first| first.abs().max(1.0));
@@ -63,17 +71,15 @@ impl Trainer<'_> {
         if !self.plan.check_finite {
             return Ok(());
         }
-        let mut bad = Vec::new();
-        for (index, parameter) in self.task.parameters().iter().enumerate() {
-            let Some(gradient) = gradients.at(index) else {
-                continue;
-            };
-            let checked = ops::is_finite(gradient);
-            let is_finite = checked
-                .map_err(|error| RunError::task("looking at gradients", &self.position, error))?;
-            if !is_finite {
-                bad.push(format!("`{}`", parameter.name()));
-            }
+        let found = if self.lateness.is_apart {
+            self.look_on_device(gradients)
+        } else {
+            self.look_at_each(gradients)
+        };
+        let (loss, bad) =
+            found.map_err(|error| RunError::task("looking at gradients", &self.position, error))?;
+        if let Some(loss) = loss.filter(|loss| !loss.is_finite()) {
+            return Err(self.not_finite(format!("the loss is {loss}"), batch));
         }
         // The backward pass reaches the last parameters first.
         let what = match bad.as_slice() {
@@ -85,6 +91,54 @@ impl Trainer<'_> {
             ),
         };
         Err(self.not_finite(what, batch))
+    }
+
+    /// The names of the parameters whose gradients are not finite.
+    fn look_at_each(&self, gradients: &Gradients) -> Result<(Option<f64>, Vec<String>)> {
+        let mut bad = Vec::new();
+        for (index, parameter) in self.task.parameters().iter().enumerate() {
+            if let Some(gradient) = gradients.at(index)
+                && !ops::is_finite(gradient)?
+            {
+                bad.push(format!("`{}`", parameter.name()));
+            }
+        }
+        Ok((None, bad))
+    }
+
+    /// The batch's loss, and the names of the parameters whose gradients are not finite, all fetched from a device at once.
+    ///
+    /// The host waits for the backward pass here, as the update must not be queued before the gradients are known to be
+    /// finite: nothing can take an update back. What the device loses is the time to queue the update, not that of a fetch
+    /// for each parameter.
+    fn look_on_device(&mut self, gradients: &Gradients) -> Result<(Option<f64>, Vec<String>)> {
+        let waiting = self.shared.late.newest_loss();
+        let (names, visible): (Vec<_>, Vec<_>) = (self.task.parameters().iter().enumerate())
+            .filter_map(|(index, parameter)| {
+                let gradient = gradients.at(index)?.detach();
+                Some((parameter.name(), (gradient, Slices::WHOLE)))
+            })
+            .unzip();
+        let loss = waiting.as_ref().map(|loss| -> Result<Tensor> {
+            let loss = loss.detach();
+            loss.to_dtype(DType::F64)?.reshape(1)
+        });
+        let counts = reduce_on_device(&visible, Reduction::NotFinite)?;
+        let values: Vec<Tensor> = loss.transpose()?.into_iter().chain(counts).collect();
+        if values.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let fetched: Vec<f64> = device::fetch(&Tensor::cat(&values, 0)?)?.to_vec1()?;
+        let mut fetched = fetched.into_iter();
+        let loss = waiting.and_then(|_| fetched.next());
+        let bad = names.into_iter().zip(fetched);
+        let bad = bad.filter(|(_, count)| *count > 0.0);
+        let bad = bad.map(|(name, _)| format!("`{name}`")).collect();
+        if loss.is_some() && self.position.pass.loss_waits {
+            self.position.pass.loss = loss;
+            self.position.pass.loss_waits = false;
+        }
+        Ok((loss, bad))
     }
 
     fn not_finite(&mut self, what: String, batch: &Batch) -> RunError {

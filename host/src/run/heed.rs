@@ -177,7 +177,7 @@ impl Trainer<'_> {
     /// Reports a finished pass to the observer.
     pub(super) fn show_end(&self, phase: Phase, pass: &Profile) {
         if let Some(observer) = self.outside.observer {
-            let board = self.shared.metrics.borrow();
+            let board = self.shared.read_metrics();
             observer.sees_end(&self.now(), board.of(phase), pass);
         }
     }

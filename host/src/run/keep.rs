@@ -1,9 +1,9 @@
 //! Requests of hooks about saved checkpoints: to delete, copy or publish one, or load its parameters.
 
 use candle_core::Tensor;
+use sconce_ops::host_copy;
 
 use super::Trainer;
-use super::exchange::exchange;
 use super::failure::Leave;
 use super::restore::known;
 use crate::checkpoint::{self, Store, Weights};
@@ -87,16 +87,14 @@ impl Trainer<'_> {
         }
         for parameter in parameters.iter() {
             let found = tensors.iter().find(|(name, _)| name == parameter.name());
-            let set = found.map(|(_, tensor)| {
-                let tensor = tensor.to_dtype(parameter.tensor().dtype())?;
-                parameter.var().set(&tensor)
-            });
+            let set = found.map(|(_, tensor)| parameter.assign(tensor));
             set.unwrap_or(Ok(())).map_err(|error| error.to_string())?;
         }
         // Without such a published set, there is nothing that an evaluation could use instead.
         for pair in self.pairs(&weights.set).unwrap_or_default() {
             let averages = pair.parameter.copy();
-            let replaced = averages.and_then(|averages| exchange(&pair.published, &averages));
+            let replaced =
+                averages.and_then(|averages| host_copy::exchange(&pair.published, &averages));
             replaced.map_err(|error| error.to_string())?;
         }
         Ok(())

@@ -5,12 +5,13 @@
 //! - `driver`: what the trainer does between mount points. The order, and the `Position` with the counters, are
 //!   those of [`sconce_plugin_api::lifecycle`], which the test kit runs too
 //! - `trainer`: from the start of a run to its report; `batch`: the work on one batch;
+//!   `staging`: batches on the device that computes;
 //!   `early_step`: parameters stepped during the backward pass
 //! - `modules`, `record`: hooks at the model's modules
-//! - `measured`: what a batch adds to the metrics
+//! - `measured`: what a batch adds to the metrics; `late`: losses and metrics that are read from a device later
 //! - `plan`, `update`, `losses`, `sets`, `timing`, `saver`, `outside`: the state of the run
 //! - `serve`: dispatches the requests of hooks to `save`, `background`, `keep`, `restore`, `swap` and
-//!   `renew`, with their types in `manner`, `writing`, `swapped` and `exchange`
+//!   `renew`, with their types in `manner`, `writing` and `swapped`
 //! - `resume`, `resumption`, `restore`, `epoch_snapshot`: continuing from a checkpoint
 //! - `reinstate`: a hook whose instance is replaced; `reload`, `reloads`: by one of a new library
 //! - `heed`: requests from outside between iterations: `interrupt` (signals), `remote` (keys), `observer` (a
@@ -42,7 +43,6 @@ mod drift;
 mod driver;
 mod early_step;
 mod epoch_snapshot;
-mod exchange;
 mod failure;
 mod finite;
 mod heed;
@@ -51,6 +51,7 @@ mod joint_evaluation;
 mod joint_files;
 mod joint_update;
 mod keep;
+mod late;
 mod losses;
 mod manner;
 mod measured;
@@ -75,6 +76,7 @@ mod saver;
 mod serve;
 mod sets;
 mod settings;
+mod staging;
 mod statistics;
 mod swap;
 mod swapped;
@@ -90,7 +92,7 @@ pub use failure::{ErrorOrigin, RunError};
 pub use interrupt::{Interrupt, Meaning, StopSignal};
 pub use observer::{Now, Observer};
 pub use plan::TrainingPlan;
-pub use profile::{HookTiming, Profile};
+pub use profile::{HookCopies, HookTiming, Profile};
 pub(crate) use reload::ReloadService;
 pub(crate) use reloads::{ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads};
 pub use remote::{Remote, RemoteRequest};

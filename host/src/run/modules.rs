@@ -6,8 +6,9 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use candle_core::backend::BackendStorage;
 use candle_core::backprop::GradStore;
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
+use candle_core::{CpuStorage, CudaStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
 use sconce_plugin_api::abi::{ModuleAbi, TextAbi};
 use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
@@ -258,7 +259,13 @@ pub(super) fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
     let identity = Identity {
         gradient: Arc::clone(&slot),
     };
-    Ok((ops::apply1(&tensor.contiguous()?, identity)?, slot))
+    let is_part = tensor.layout().start_offset() > 0 && !tensor.device().is_cpu();
+    let tensor = if is_part {
+        tensor.force_contiguous()?
+    } else {
+        tensor.contiguous()?
+    };
+    Ok((ops::apply1(&tensor, identity)?, slot))
 }
 
 /// An identity that keeps the gradient passing through it, which may arrive in parts.
@@ -283,6 +290,11 @@ impl CustomOp1 for Identity {
             _ => bail!("a module's tensor is of a type without gradients"),
         };
         Ok((copy, layout.shape().clone()))
+    }
+
+    /// Given contiguous tensors alone that begin where their storage does.
+    fn cuda_fwd(&self, storage: &CudaStorage, layout: &Layout) -> Result<(CudaStorage, Shape)> {
+        Ok((storage.try_clone(layout)?, layout.shape().clone()))
     }
 
     fn bwd(&self, _input: &Tensor, _output: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {

@@ -2,6 +2,7 @@
 
 use crate::data::Preparation;
 use crate::manifest::Manifest;
+use crate::nn::Precision;
 
 /// The numbers that define a training.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct TrainingPlan {
     pub test: bool,
     /// How batches are prepared: in the background or on demand.
     pub preparation: Preparation,
+    /// Precision of products and activations.
+    pub precision: Precision,
     /// Whether the first loss or gradient that is not finite ends the run.
     pub check_finite: bool,
     /// Names of parameters that may have no gradient.
@@ -43,6 +46,7 @@ impl Default for TrainingPlan {
             initial_validation: false,
             test: true,
             preparation: Preparation::default(),
+            precision: Precision::default(),
             check_finite: false,
             allow_missing_gradients: Vec::new(),
         }
@@ -63,6 +67,7 @@ impl TrainingPlan {
             initial_validation: train.initial_validation,
             test: train.test,
             preparation: train.preparation(),
+            precision: manifest.precision,
             check_finite: train.check_finite,
             allow_missing_gradients: train.allow_missing_gradients.clone(),
         }

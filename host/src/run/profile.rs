@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 use sconce_plugin_api::abi::{HookTimeAbi, ProfileAbi, TextAbi};
 use serde::Serialize;
 
+use crate::bridge::CopyCosts;
 use crate::dispatch::{HookTimes, LoadedHook};
+use crate::nn::ops::device::waited;
 
 /// Clock readings of a pass in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassTimes {
     pub(super) begin: Instant,
+    /// Time waited for a GPU before the pass, or in work that does not count towards it.
+    pub(super) waited_before: Duration,
     pub(super) data: Duration,
     pub(super) forward: Duration,
     pub(super) loss: Duration,
@@ -23,12 +27,24 @@ impl PassTimes {
     pub(super) fn begin() -> PassTimes {
         PassTimes {
             begin: Instant::now(),
+            waited_before: waited(),
             data: Duration::ZERO,
             forward: Duration::ZERO,
             loss: Duration::ZERO,
             backward: Duration::ZERO,
             update: Duration::ZERO,
         }
+    }
+
+    /// Time waited for a GPU in the pass.
+    pub(super) fn waited(&self) -> Duration {
+        waited().saturating_sub(self.waited_before)
+    }
+
+    /// Leaves out work that began with `begin` and `waited`: it does not count towards the pass.
+    pub(super) fn leave_out(&mut self, begin: Instant, waited_before: Duration) {
+        self.begin += begin.elapsed();
+        self.waited_before += waited().saturating_sub(waited_before);
     }
 }
 
@@ -49,8 +65,16 @@ pub struct Profile {
     pub backward: f64,
     /// Steps of the optimizer.
     pub update: f64,
+    /// Waiting for the GPU, which then does what was queued in the other times.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub waiting: f64,
     /// The hooks, in the manifest's order.
     pub hooks: Vec<HookTiming>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_zero(seconds: &f64) -> bool {
+    *seconds <= 0.0
 }
 
 /// Timings of a hook within a [`Profile`].
@@ -64,6 +88,36 @@ pub struct HookTiming {
     pub seconds: f64,
     /// Longest of the timed calls, in seconds.
     pub longest: f64,
+    /// Copies of a device's tensors to host memory and back that were made for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies: Option<HookCopies>,
+}
+
+/// Copies of a device's tensors that were made for a hook, within a [`HookTiming`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HookCopies {
+    /// Number of tensors copied, in both directions.
+    pub count: u64,
+    /// Bytes copied.
+    pub bytes: u64,
+    /// Time that took, in seconds; those before and in a call are part of its time, those back are not.
+    pub seconds: f64,
+}
+
+impl HookCopies {
+    fn of(costs: CopyCosts) -> Option<HookCopies> {
+        (costs.count > 0).then_some(HookCopies {
+            count: costs.count,
+            bytes: costs.bytes,
+            seconds: costs.time.as_secs_f64(),
+        })
+    }
+
+    fn add(&mut self, other: HookCopies) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.seconds += other.seconds;
+    }
 }
 
 impl Profile {
@@ -74,6 +128,7 @@ impl Profile {
             calls: times.calls,
             seconds: times.seconds(),
             longest: times.longest.as_secs_f64(),
+            copies: HookCopies::of(times.copies),
         };
         Profile {
             passes: 1,
@@ -83,6 +138,7 @@ impl Profile {
             loss: pass.loss.as_secs_f64(),
             backward: pass.backward.as_secs_f64(),
             update: pass.update.as_secs_f64(),
+            waiting: pass.waited().as_secs_f64(),
             hooks: hooks.iter().zip(times).map(hook).collect(),
         }
     }
@@ -96,6 +152,7 @@ impl Profile {
         self.loss += pass.loss;
         self.backward += pass.backward;
         self.update += pass.update;
+        self.waiting += pass.waiting;
         if self.hooks.is_empty() {
             self.hooks.clone_from(&pass.hooks);
             return;
@@ -104,6 +161,9 @@ impl Profile {
             sum.calls += hook.calls;
             sum.seconds += hook.seconds;
             sum.longest = sum.longest.max(hook.longest);
+            if let Some(copies) = hook.copies {
+                sum.copies.get_or_insert_default().add(copies);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::failure::Leave;
 use super::{RunError, Trainer};
 use crate::data::{Loader, order};
 use crate::nn::Pass;
+use crate::nn::ops::device::waited;
 use crate::parameters::{Parameter, ParameterKind};
 
 impl Trainer<'_> {
@@ -29,7 +30,8 @@ impl Trainer<'_> {
             .task
             .data(Phase::Train)
             .ok_or(RunError::NoTrainingData)?;
-        let start = Instant::now();
+        let (start, waited) = (Instant::now(), waited());
+        let loading = self.timing.pass.data;
         let count = samples.map_or(data.len(), |samples| data.len().min(samples as usize));
         let size = self.plan.batch_size;
         let batches = (0..count)
@@ -38,11 +40,11 @@ impl Trainer<'_> {
             .collect();
         let epoch = self.position.epoch;
         let order = order::training(self.plan.seed, epoch, data.len());
-        let mut loader = Loader::new(data, order, batches, epoch, self.plan.preparation);
+        let loader = Loader::new(data, order, batches, epoch, self.plan.preparation);
+        let mut batches = self.staged(loader)?;
         let mut moment = self.moment();
         let mut seen = 0;
-        while let Some(batch) = loader.next_batch() {
-            let batch = batch.map_err(|error| RunError::data(&self.position, error))?;
+        while let Some(batch) = self.load_batch(&mut batches)? {
             seen += batch.len();
             let weight = batch.len() as f64 / seen as f64;
             let mut pass = Pass::training().at(moment).renewing(weight);
@@ -52,7 +54,8 @@ impl Trainer<'_> {
             moment.iteration += 1;
         }
         // Its time does not count towards the enclosing pass.
-        self.timing.pass.begin += start.elapsed();
+        self.timing.pass.leave_out(start, waited);
+        self.timing.pass.data = loading;
         Ok(())
     }
 }

@@ -74,6 +74,7 @@ impl Trainer<'_> {
             ..
         } = &content.header;
         self.sets.measured.clone_from(measured);
+        self.shared.late.forget();
         self.shared.metrics.borrow_mut().restore(metrics);
         self.restore_counters(&content.header);
         self.restore_settings(&content.header.settings);
@@ -128,6 +129,7 @@ impl Trainer<'_> {
     fn restore_pass(&mut self, state: Option<&PassState>) {
         let state = state.cloned().unwrap_or_default();
         self.position.pass.loss = state.loss.map(|loss| loss.0);
+        self.position.pass.loss_waits = false;
         self.position.pass.updates = state.updates;
         self.position.pass.batch_size = state.batch_size;
         self.position.begun = state.begun;
@@ -202,7 +204,7 @@ impl Trainer<'_> {
             found.push(tensor.to_dtype(parameter.tensor().dtype())?);
         }
         for (parameter, tensor) in parameters.iter().zip(&found) {
-            parameter.var().set(tensor)?;
+            parameter.assign(tensor)?;
         }
         self.update.accumulated = if self.is_first() {
             accumulated(parameters, content)?
@@ -267,7 +269,7 @@ fn accumulated(parameters: &Parameters, content: &Checkpoint) -> TensorResult<Gr
                         parameter.tensor().dims()
                     );
                 }
-                gradients.set(place, gradient.clone());
+                gradients.set(place, gradient.to_device(parameters.device())?);
                 any = true;
             }
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use candle_core::Tensor;
+use sconce_ops::device::copy_to_host;
 use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
 use sconce_plugin_api::lifecycle::{Consistency, EpochStart, PassCounters};
 use sconce_plugin_api::{Keep, Point};
@@ -19,6 +20,7 @@ use crate::checkpoint::{
     FORMAT_WITH_MEASURED, FORMAT_WITH_PARTS, Facts, Files, HookRecord, Lifetime, PassState,
     Progress, PublishedValue, Publisher, Section, accumulated_name,
 };
+use crate::device_facts::device_name;
 use crate::dispatch::{HookFault, Payload};
 use crate::exact::Exact;
 use crate::gradients::GradientTree;
@@ -30,6 +32,7 @@ impl Trainer<'_> {
     /// Saves a checkpoint, after waiting for one still being written. Failure to write it does not end the
     /// run.
     pub(super) fn save(&mut self, tag: &str, hook: &str, manner: Manner) -> Result<(), Leave> {
+        self.settle_measures()?;
         let Some(store) = self.saver.store.clone() else {
             return self.blame(
                 hook,
@@ -81,6 +84,8 @@ impl Trainer<'_> {
     /// Saves the state after a failure without hiding anything. The faults of hooks that fail again are
     /// listed after the first error.
     pub(super) fn save_failed(&mut self) -> Vec<HookFault> {
+        // What can't be read is left out: the run has failed already.
+        drop(self.settle_measures());
         let mut faults = Vec::new();
         if let Some(ranks) = &self.ranks {
             // What is saved is the state before the update in progress, which is the same on all ranks.
@@ -229,6 +234,10 @@ impl Trainer<'_> {
                 }
             }
         }
+        // A device that fails says so here, with an error.
+        let tensors = (tensors.into_iter())
+            .map(|(name, tensor)| Ok((name, copy_to_host(&tensor)?)))
+            .collect::<TensorResult<Vec<_>>>()?;
         let groups = self.shared.groups.borrow();
         let measured = self.measured_set();
         let nodes = self.update.accumulated.nodes();
@@ -255,7 +264,7 @@ impl Trainer<'_> {
                 .map(|group| (group.name.to_string(), Exact(group.learning_rate)))
                 .collect(),
             settings: self.settings(),
-            metrics: self.shared.metrics.borrow().save(),
+            metrics: self.shared.read_metrics().save(),
             values,
             publishers,
             extra,
@@ -395,6 +404,7 @@ impl Trainer<'_> {
             accumulate: self.plan.accumulate,
             data: DataFacts::of(self.task),
             ranks: self.rank_facts(),
+            device: device_name(self.task.parameters().device()),
         }
     }
 }

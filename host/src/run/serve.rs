@@ -110,9 +110,13 @@ impl Trainer<'_> {
         self.position.evaluation.is_requested = true;
         validate(self, false)?;
         self.position.evaluation.is_requested = false;
-        let validation = self.timing.pass.begin.elapsed();
-        self.timing.pass = times;
-        self.timing.pass.begin += validation;
+        let validation = std::mem::replace(&mut self.timing.pass, times);
+        let PassTimes {
+            begin,
+            waited_before,
+            ..
+        } = validation;
+        self.timing.pass.leave_out(begin, waited_before);
         self.hooks.set_times(hook_times);
         Ok(())
     }

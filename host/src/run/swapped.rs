@@ -1,8 +1,8 @@
 //! Parameters that are swapped for a published set.
 
 use candle_core::Tensor;
+use sconce_ops::host_copy;
 
-use super::exchange::exchange;
 use super::tensor_result::TensorResult;
 
 /// Parameters whose values are stored under a published set's names, and vice versa.
@@ -39,7 +39,7 @@ impl Swapped {
 
     pub(super) fn exchange(&self) -> TensorResult<()> {
         for pair in &self.pairs {
-            exchange(&pair.parameter, &pair.published)?;
+            host_copy::exchange(&pair.parameter, &pair.published)?;
         }
         Ok(())
     }

@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use candle_core::Device;
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
 use sconce_plugin_api::lifecycle::{self, Position, RunDriver};
 use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
 use super::failure::Leave;
+use super::late::Lateness;
 use super::losses::Losses;
 use super::measured::BatchSums;
 use super::outside::Outside;
@@ -17,6 +19,7 @@ use super::record::Record;
 use super::resumption::Resumption;
 use super::saver::Saver;
 use super::sets::Sets;
+use super::staging::IdleUploaders;
 use super::timing::Timing;
 use super::update::Update;
 use super::{RunError, RunOutcome, RunReport, TrainingPlan};
@@ -40,6 +43,10 @@ pub struct Trainer<'run> {
     pub(super) values: Vec<f64>,
     /// What the last batch adds to the metrics.
     pub(super) measured: BatchSums,
+    /// Whether losses and metrics stay on a device until somebody reads them.
+    pub(super) lateness: Lateness,
+    /// What copies batches to a device, between passes.
+    pub(super) uploaders: IdleUploaders,
     /// Counters and stage, which hooks see.
     pub(super) position: Position,
     pub(super) update: Update,
@@ -59,6 +66,12 @@ pub struct Trainer<'run> {
     pub(super) statistics: RefCell<StatisticsLog>,
 }
 
+/// The device of a task's parameters.
+pub(super) fn device_of(task: &dyn Task) -> Device {
+    let first = task.parameters().iter().next();
+    first.map_or(Device::Cpu, |parameter| parameter.tensor().device().clone())
+}
+
 impl<'run> Trainer<'run> {
     /// A run of `task` that follows `plan`, not yet started.
     pub fn new(
@@ -73,6 +86,7 @@ impl<'run> Trainer<'run> {
         let modules = task.modules();
         hooks.set_modules(&modules);
         shared.tensors.set_parameters(task.parameters());
+        shared.gpu.set(&device_of(task));
         let values = vec![0.0; task.metrics().len()];
         Trainer {
             task,
@@ -83,6 +97,8 @@ impl<'run> Trainer<'run> {
             plan,
             values,
             measured: BatchSums::default(),
+            lateness: Lateness::default(),
+            uploaders: IdleUploaders::default(),
             update: Update::default(),
             losses: Losses::default(),
             sets: Sets::default(),
@@ -151,6 +167,7 @@ impl<'run> Trainer<'run> {
     }
 
     fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), Leave>) -> RunReport {
+        let _precision = self.plan.precision.begin();
         // Set once; a second run over the same state keeps the first one's facts.
         drop(self.shared.facts.set(self.facts()));
         if let Some(directory) = &self.saver.directory {
@@ -158,9 +175,13 @@ impl<'run> Trainer<'run> {
             drop(std::fs::create_dir_all(directory));
         }
         self.show_optimizer();
+        self.begin_measuring();
         let mut error = body(&mut self).err().and_then(Leave::error);
         if error.is_none() {
             error = self.settle_writing().err().and_then(Leave::error);
+        }
+        if error.is_none() {
+            error = self.settle_measures().err();
         }
         error = self.end_together(error);
         let result = error.map_or(Ok(()), Err);
@@ -181,6 +202,9 @@ impl<'run> Trainer<'run> {
     /// Calls the hooks of a mount point without a payload.
     #[inline]
     pub(super) fn call_hooks(&mut self, point: Point) -> Result<(), Leave> {
+        if self.position.pass.loss_waits {
+            self.read_loss_for(point)?;
+        }
         (self.hooks.call(point, &self.position, self.shared)).map_err(RunError::Hook)?;
         if self.shared.requests.is_pending() {
             return self.serve_at(point);
@@ -190,6 +214,9 @@ impl<'run> Trainer<'run> {
 
     /// Calls the hooks of a mount point with a payload.
     pub(super) fn call_with(&mut self, point: Point, payload: Payload<'_>) -> Result<(), Leave> {
+        if self.position.pass.loss_waits {
+            self.read_loss_for(point)?;
+        }
         (self
             .hooks
             .call_with(point, payload, &self.position, self.shared))

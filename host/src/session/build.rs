@@ -1,8 +1,10 @@
 //! Builds the task and the optimizer of a manifest.
 
-use candle_core::{DType, Device};
+use candle_core::DType;
+use sconce_ops::device::says_out_of_memory;
 
 use super::StartFailure;
+use super::device::{check_device, open_device};
 use super::mentioned::mentioned;
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
@@ -12,6 +14,10 @@ use crate::optim::Optimizer;
 use crate::parameters::Parameters;
 use crate::task::{self, Limited, Supervised, Task};
 use crate::weights::{self, WeightsConfig};
+
+/// What to do if a GPU's memory is exhausted before anything is computed.
+const PARAMETERS_ALONE: &str = "the parameters alone exceed the GPU's free memory: `nvidia-smi` shows what else uses it, and \
+     `sconce summary` how many parameters each layer has";
 
 /// A program's way of creating its task.
 pub trait TaskBuilder {
@@ -77,6 +83,7 @@ pub fn task(
     data: Option<Splits>,
 ) -> Result<Box<dyn Task>, StartFailure> {
     let task = tasks.build(manifest, data)?;
+    check_device(manifest, task.parameters().device())?;
     Ok(match manifest.train.data_limits() {
         Some(limits) => Box::new(Limited::new(task, limits)),
         None => task,
@@ -95,7 +102,8 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
     };
     let data = data.ok_or_else(|| lacks("data"))?;
     let model = manifest.model.as_ref().ok_or_else(|| lacks("model"))?;
-    let mut parameters = Parameters::new(manifest.seed, DType::F32, &Device::Cpu);
+    let device = open_device(manifest)?;
+    let mut parameters = Parameters::new(manifest.seed, DType::F32, &device);
     let inputs = Signal {
         shape: data.train.sample_shape().to_vec(),
         content: data.train.inputs(),
@@ -110,7 +118,12 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
                 _ => mentioned(manifest, "model", &error.to_string()),
             };
             let problem = Diagnostic::new(error.to_string()).at(manifest.place(&path));
-            StartFailure::usage(vec![match model.meant_for(&inputs) {
+            let hint = if says_out_of_memory(&error.to_string()) {
+                Some(PARAMETERS_ALONE.to_owned())
+            } else {
+                model.meant_for(&inputs)
+            };
+            StartFailure::usage(vec![match hint {
                 Some(hint) => problem.hint(hint),
                 None => problem,
             }])

@@ -16,12 +16,14 @@ use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
 /// Paths in a manifest whose values may change without a message.
-const FREE: [&str; 12] = [
+const FREE: [&str; 13] = [
     "name",
     "output",
     "plugins",
     "threads",
     "limits",
+    // What is compared is the device that was opened.
+    "device",
     // Compared by plugin and configuration instead.
     "hooks",
     "train.epochs",

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sconce_plugin_api::abi::Status;
+use sconce_plugin_api::ext::DeviceTable;
 use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{Point, Priority};
 use serde_json::Value;
@@ -49,6 +50,8 @@ pub struct HookPlan {
     pub(super) schema: Option<Value>,
     /// The metrics that it publishes.
     pub(super) publishes: Vec<String>,
+    /// Extensions that it requires.
+    pub(crate) requires: Vec<String>,
 }
 
 impl HookPlan {
@@ -344,6 +347,17 @@ fn opened_apart(
     source: &LoadableFile,
     manifest: &Manifest,
 ) -> Result<OpenedLibrary, PluginRefusal> {
+    if resolved
+        .hook
+        .requires
+        .iter()
+        .any(|id| id == DeviceTable::ID)
+    {
+        return Err(PluginRefusal {
+            path: resolved.plugin.path.clone(),
+            cause: Cause::NotApart(resolved.hook.name.clone()),
+        });
+    }
     let library = IsolatedLibrary::open(
         &resolved.plugin.path,
         &source.file,
@@ -442,6 +456,7 @@ fn plan(
         config,
         schema,
         publishes: resolved.hook.publishes.clone(),
+        requires: resolved.hook.requires.clone(),
     })
 }
 

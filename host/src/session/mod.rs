@@ -12,6 +12,7 @@
 //! - `rehearsal`: creates the hooks in a child process, as a test
 //! - `output`, `lock`: the output directory, used by one run at a time
 //! - `changes`: differences between a checkpoint and the run that is to resume from it
+//! - `device`: the device that computes
 //! - `failure`: the problems that prevent a run, with an exit code
 //!
 //! **Flow** of `sconce run`
@@ -29,6 +30,7 @@
 mod advice;
 mod build;
 mod changes;
+mod device;
 mod failure;
 mod hooks;
 mod lock;
@@ -43,6 +45,7 @@ mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
 pub use changes::{changes, data_changes, rank_changes};
+pub use device::{device_changes, open_device};
 pub use failure::StartFailure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks};
 pub use output::{Output, is_in_use};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::Task;
+use super::{LateMetrics, Task};
 use crate::data::{Batch, Dataset, First};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
@@ -94,6 +94,10 @@ impl Task for Limited {
 
     fn values(&self, sums: &[f64], samples: f64, values: &mut [f64]) {
         self.task.values(sums, samples, values);
+    }
+
+    fn late_metrics(&self) -> Option<Arc<dyn LateMetrics>> {
+        self.task.late_metrics()
     }
 
     fn modules(&self) -> Vec<ModuleInfo> {

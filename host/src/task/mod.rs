@@ -1,7 +1,9 @@
 //! Tasks: model, data, loss and metrics.
 
 mod data_facts;
+mod late;
 mod limited;
+mod metric_list;
 mod supervised;
 
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
 pub use data_facts::DataFacts;
+pub use late::LateMetrics;
 pub use limited::{DataLimits, Limited};
 pub use supervised::{Supervised, SupervisedError};
 
@@ -77,6 +80,12 @@ pub trait Task {
         for (value, sum) in values.iter_mut().zip(sums) {
             *value = sum / samples;
         }
+    }
+
+    /// How the metrics are computed when a batch's results are read from a device later; `None`: each batch's are
+    /// computed at once, for which the loop waits for the device in each.
+    fn late_metrics(&self) -> Option<Arc<dyn LateMetrics>> {
+        None
     }
 
     /// The model's named modules in execution order, at which hooks can be called.

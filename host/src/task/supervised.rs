@@ -5,10 +5,11 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::{Task, split_of};
+use super::metric_list::MetricList;
+use super::{LateMetrics, Task, split_of};
 use crate::data::{Batch, Dataset, Splits};
 use crate::loss::{self, Loss, LossConfig};
-use crate::metric::{self, Metric, MetricConfig};
+use crate::metric::{self, MetricConfig};
 use crate::nn::{Model, ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
@@ -18,9 +19,7 @@ pub struct Supervised {
     parameters: Parameters,
     data: Splits,
     loss: Loss,
-    /// Each with its number of values.
-    metrics: Vec<(Box<dyn Metric>, usize)>,
-    names: Vec<String>,
+    metrics: Arc<MetricList>,
 }
 
 /// Reason why loss or metrics don't fit the data.
@@ -71,13 +70,8 @@ impl Supervised {
             None => MetricConfig::default_for(targets),
         };
         let metrics = metric::build_all(&metrics, targets, config.ignore_index())?;
-        let counted = |metric: Box<dyn Metric>| {
-            let count = metric.names().len();
-            (metric, count)
-        };
         Ok(Supervised {
-            names: metrics.iter().flat_map(|metric| metric.names()).collect(),
-            metrics: metrics.into_iter().map(counted).collect(),
+            metrics: Arc::new(MetricList::new(metrics)),
             model,
             parameters,
             data,
@@ -96,7 +90,7 @@ impl Task for Supervised {
     }
 
     fn metrics(&self) -> &[String] {
-        &self.names
+        self.metrics.names()
     }
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
@@ -112,40 +106,23 @@ impl Task for Supervised {
     }
 
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
-        let mut rest = sums;
-        for (metric, _) in &self.metrics {
-            let (own, others) = parts(rest, metric.sum_count());
-            metric.add(outputs, &batch.targets, own)?;
-            rest = others;
-        }
-        Ok(())
+        self.metrics.add(outputs, &batch.targets, sums)
     }
 
     fn merge(&self, sums: &mut [f64], batch: &[f64]) {
-        let (mut sums, mut batch) = (sums, batch);
-        for (metric, _) in &self.metrics {
-            let count = metric.sum_count().min(batch.len());
-            let (own, others) = parts(sums, count);
-            let (added, rest) = batch.split_at(count);
-            metric.merge(own, added);
-            (sums, batch) = (others, rest);
-        }
+        self.metrics.merge(sums, batch);
     }
 
     fn sum_count(&self) -> usize {
-        let counts = self.metrics.iter().map(|(metric, _)| metric.sum_count());
-        counts.sum()
+        self.metrics.sum_count()
     }
 
-    fn values(&self, sums: &[f64], _samples: f64, values: &mut [f64]) {
-        let (mut sums, mut values) = (sums, values);
-        for (metric, width) in &self.metrics {
-            let count = metric.sum_count().min(sums.len());
-            let (own, rest) = sums.split_at(count);
-            let (places, others) = parts(values, *width);
-            metric.values(own, places);
-            (sums, values) = (rest, others);
-        }
+    fn values(&self, sums: &[f64], samples: f64, values: &mut [f64]) {
+        self.metrics.values(sums, samples, values);
+    }
+
+    fn late_metrics(&self) -> Option<Arc<dyn LateMetrics>> {
+        Some(Arc::clone(&self.metrics) as Arc<dyn LateMetrics>)
     }
 
     fn modules(&self) -> Vec<ModuleInfo> {
@@ -155,10 +132,4 @@ impl Task for Supervised {
     fn summary(&self) -> Option<Summary> {
         self.model.summary().cloned()
     }
-}
-
-/// Splits off the first `count` elements, or all if there are fewer.
-fn parts(all: &mut [f64], count: usize) -> (&mut [f64], &mut [f64]) {
-    let count = count.min(all.len());
-    all.split_at_mut(count)
 }

@@ -8,6 +8,7 @@ use bytemuck::Pod;
 use candle_core::{DType, Device, Result, Shape, Storage, Tensor, WithDType, bail};
 use half::bf16;
 use half::slice::HalfFloatSliceExt;
+use sconce_ops::device::copy_to_host;
 use serde::{Deserialize, Serialize};
 
 use super::{Team, TeamError};
@@ -117,6 +118,13 @@ impl Summation {
         self.singles.sum(team, &singles, own, all, wire, &mut sum)?;
         self.doubles
             .sum(team, &doubles, own, all, false, &mut sum)?;
+        if !parameters.device().is_cpu() {
+            for index in 0..parameters.len() {
+                if let Some(gradient) = sum.at(index).cloned() {
+                    sum.set(index, gradient.to_device(parameters.device())?);
+                }
+            }
+        }
         Ok(Some(sum))
     }
 
@@ -238,7 +246,7 @@ impl<T: Element> Buffers<T> {
                 // Whatever is sent in its place is not added.
                 continue;
             };
-            let gradient = gradient.contiguous()?;
+            let gradient = copy_to_host(&gradient.contiguous()?)?;
             let (storage, layout) = gradient.storage_and_layout();
             let (Storage::Cpu(storage), Some((first, last))) =
                 (&*storage, layout.contiguous_offsets())

@@ -308,7 +308,9 @@ pub(super) mod tests {
             loss: 0.1,
             backward: 0.8,
             update: 0.3,
+            waiting: 0.0,
             hooks: vec![HookTiming {
+                copies: None,
                 name: "console".to_owned(),
                 calls: 12,
                 seconds: 0.02,

@@ -77,4 +77,7 @@ impl ViewAbi {
     pub const INITIAL: u64 = 2;
     /// Flag: the optimizer steps at the end of this batch.
     pub const UPDATES: u64 = 4;
+    /// Flag: there is a loss, but `loss` does not hold it: `sconce.loss/1` gives it, and waits for the device that
+    /// computes it. Only hooks that have queried that extension ever see this.
+    pub const LOSS_WAITS: u64 = 8;
 }

@@ -8,8 +8,11 @@
 mod asked;
 mod c;
 mod claims;
+mod device;
+mod gpu;
 mod legal;
 mod log;
+mod loss;
 mod metrics;
 mod plan;
 mod ranks;
@@ -30,8 +33,11 @@ use std::ffi::c_void;
 pub use asked::{Asked, check_ratio};
 pub use c::{C_ENTRY, CPlugin, CTable};
 pub use claims::ClaimsTable;
+pub use device::{DeviceAbi, DeviceTable};
+pub use gpu::{GpuFiguresAbi, GpuSpanAbi, GpuTable};
 pub use legal::{BEST_CHECKPOINT, LATEST, check_name, check_path, check_tag};
 pub use log::{Level, LogTable};
+pub use loss::LossTable;
 pub use metrics::{MetricAbi, MetricsTable};
 pub use plan::PlanTable;
 pub use ranks::{
@@ -53,10 +59,13 @@ pub use vectors::{Change, Combination, LentVectors, Reduction, VectorsAbi, Vecto
 use crate::abi::{HostRoot, TextAbi};
 
 /// Identifiers of the extensions that this version of the API can use.
-pub const KNOWN: [&str; 17] = [
+pub const KNOWN: [&str; 20] = [
     CTable::ID,
     ClaimsTable::ID,
+    DeviceTable::ID,
+    GpuTable::ID,
     LogTable::ID,
+    LossTable::ID,
     MetricsTable::ID,
     PlanTable::ID,
     RanksTable::ID,
@@ -88,7 +97,10 @@ pub unsafe trait Extension: 'static {
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     pub(crate) claims: Option<&'static ClaimsTable>,
+    pub(crate) device: Option<&'static DeviceTable>,
+    pub(crate) gpu: Option<&'static GpuTable>,
     pub(crate) log: Option<&'static LogTable>,
+    pub(crate) loss: Option<&'static LossTable>,
     pub(crate) metrics: Option<&'static MetricsTable>,
     pub(crate) plan: Option<&'static PlanTable>,
     pub(crate) ranks: Option<&'static RanksTable>,
@@ -109,7 +121,10 @@ impl Tables {
     pub(crate) fn query(host: &HostRoot) -> Tables {
         Tables {
             claims: query(host),
+            device: query(host),
+            gpu: query(host),
             log: query(host),
+            loss: query(host),
             metrics: query(host),
             plan: query(host),
             ranks: query(host),

@@ -49,6 +49,7 @@ pub fn evaluate<R: RunDriver>(run: &mut R, phase: Phase, is_initial: bool) -> Dr
         let pass = &mut run.position().pass;
         pass.batch_size = size;
         pass.loss = None;
+        pass.loss_waits = false;
         run.show_batch(&batch);
         run.call(Point::BeforeIter)?;
         if !run.take_skip_batch() {

@@ -13,6 +13,7 @@ pub(super) fn iteration<R: RunDriver>(
     let pass = &mut run.position().pass;
     pass.batch_size = micro_batch.range.len() as u64;
     pass.loss = None;
+    pass.loss_waits = false;
     pass.updates = micro_batch.updates;
     run.position().round = micro_batch.round;
     let Some(batch) = run.next_training_batch(batches, micro_batch)? else {

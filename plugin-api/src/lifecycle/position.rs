@@ -58,8 +58,10 @@ pub struct PassCounters {
     pub batches: u64,
     /// Samples of the current or last batch; 0 before the first and after the end of the pass.
     pub batch_size: u64,
-    /// Loss of the current or last batch, if it has been computed.
+    /// Loss of the current or last batch, if it has been computed and read.
     pub loss: Option<f64>,
+    /// Whether that loss has been computed on a device but not read yet.
+    pub loss_waits: bool,
     /// Whether the current or last training batch is the last one of an update.
     pub updates: bool,
 }
@@ -169,6 +171,7 @@ impl Position {
     fn flags(&self) -> u64 {
         let flags = [
             (self.pass.loss.is_some(), ViewAbi::HAS_LOSS),
+            (self.pass.loss_waits, ViewAbi::LOSS_WAITS),
             (self.pass.updates, ViewAbi::UPDATES),
             (self.evaluation.is_initial, ViewAbi::INITIAL),
         ];

@@ -1,7 +1,9 @@
 //! The task view: what a hook can read from the running task and request of it.
 
 mod ask;
+mod device;
 mod facts;
+mod gpu;
 mod metrics;
 mod module;
 mod payload;
@@ -16,7 +18,9 @@ mod vectors;
 
 use std::marker::PhantomData;
 
+pub use device::{Device, DeviceTensor};
 pub use facts::{ModuleFacts, TaskFacts};
+pub use gpu::{Gpu, GpuSpan};
 pub use metrics::Metrics;
 pub use module::Module;
 pub use payload::{Checkpoint, EpochProfile, Failure, HookTime, Origin, Outcome};
@@ -70,9 +74,15 @@ use crate::{HookError, Phase, Point, Result};
 ///   pass.
 /// - [`elapsed`](TaskView::elapsed), [`remaining`](TaskView::remaining): time.
 ///
+/// ## The GPU
+///
+/// - [`gpu`](TaskView::gpu): its memory and load; [`synchronize`](TaskView::synchronize) waits for it.
+/// - [`record_gpu`](TaskView::record_gpu), [`take_gpu_spans`](TaskView::take_gpu_spans): when it did what.
+///
 /// ## Metrics and learning rates
 ///
-/// - [`loss`](TaskView::loss), [`metric`](TaskView::metric), [`metric_of`](TaskView::metric_of),
+/// - [`loss`](TaskView::loss), [`has_loss`](TaskView::has_loss), [`is_loss_awaited`](TaskView::is_loss_awaited),
+///   [`recent_losses`](TaskView::recent_losses), [`metric`](TaskView::metric), [`metric_of`](TaskView::metric_of),
 ///   [`metrics_of`](TaskView::metrics_of): reading metrics; [`publish_metric`](TaskView::publish_metric) adds
 ///   one.
 /// - [`learning_rate`](TaskView::learning_rate), [`learning_rates`](TaskView::learning_rates),
@@ -94,6 +104,9 @@ use crate::{HookError, Phase, Point, Result};
 ///   [`optimizer_tensor`](TaskView::optimizer_tensor).
 /// - [`retain`](TaskView::retain), [`retain_mut`](TaskView::retain_mut): memory that outlives the call, for other
 ///   languages' runtimes.
+/// - [`device`](TaskView::device),
+///   [`device_tensor`](TaskView::device_tensor), [`device_tensor_mut`](TaskView::device_tensor_mut): the device that
+///   computes, and tensors where they are on it; all other methods lend host memory.
 /// - [`threads`](TaskView::threads): the host's threads, for passes over large tensors.
 ///
 /// ## Published values

@@ -75,9 +75,46 @@ impl TaskView<'_> {
 
     /// Loss of the current batch, its mean over the samples; between batches, that of the pass's last batch.
     ///
+    /// On a GPU the host waits until the loss has been computed, and gives the GPU no further work meanwhile: a hook
+    /// that is called for each batch but needs the losses now and then asks for
+    /// [`recent_losses`](TaskView::recent_losses).
+    ///
     /// `None` before the first batch, and if a hook has skipped the batch.
     pub fn loss(&self) -> Option<f64> {
-        (self.abi.flags & ViewAbi::HAS_LOSS != 0).then_some(self.abi.loss)
+        if self.abi.flags & ViewAbi::HAS_LOSS != 0 {
+            return Some(self.abi.loss);
+        }
+        if self.abi.flags & ViewAbi::LOSS_WAITS == 0 {
+            return None;
+        }
+        let table = self.tables.loss?;
+        let mut loss = f64::NAN;
+        // SAFETY: the context was provided with this view, and `loss` has room for one f64.
+        let status = unsafe { (table.current)(self.abi.context, &raw mut loss) };
+        (status == 0).then_some(loss)
+    }
+
+    /// Whether the current or last batch has a [`loss`](TaskView::loss), without waiting for it.
+    pub fn has_loss(&self) -> bool {
+        self.abi.flags & (ViewAbi::HAS_LOSS | ViewAbi::LOSS_WAITS) != 0
+    }
+
+    /// Whether the batch's loss is still being computed on a GPU, so that [`loss`](TaskView::loss) would wait for it.
+    pub fn is_loss_awaited(&self) -> bool {
+        self.abi.flags & ViewAbi::LOSS_WAITS != 0
+    }
+
+    /// The losses of the last training batches, at most `count`, the newest last: those of batches whose loss was
+    /// [awaited](TaskView::is_loss_awaited). Waits for the last of them, and allocates. At most the last 1,024 are known.
+    pub fn recent_losses(&self, count: usize) -> Vec<f64> {
+        let Some(table) = self.tables.loss else {
+            return Vec::new();
+        };
+        let mut losses = vec![f64::NAN; count.min(1024)];
+        // SAFETY: the context was provided with this view, and `losses` has room for as many values as it is long.
+        let found = unsafe { (table.recent)(self.abi.context, losses.as_mut_ptr(), losses.len()) };
+        losses.truncate(found);
+        losses
     }
 
     /// The optimizer's learning rate: that of the parameter group `default`.

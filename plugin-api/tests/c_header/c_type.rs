@@ -46,6 +46,9 @@ named! {
     MetricAbi => "sconce_metric",
     TensorAbi => "sconce_tensor",
     VectorsAbi => "sconce_vectors",
+    DeviceAbi => "sconce_device",
+    GpuFiguresAbi => "sconce_gpu_figures",
+    GpuSpanAbi => "sconce_gpu_span",
 }
 
 // All pointers here lead to named types, which `const` stands before.

@@ -71,6 +71,10 @@ layouts! {
     ValuesTable => sconce_values_table { set, set_tensor, get, remove }
     RequestsTable => sconce_requests_table { request }
     TaskTable => sconce_task_table { facts, group_count, group }
+    GpuFiguresAbi => sconce_gpu_figures { used, peak, reserved, free, total, utilization }
+    GpuSpanAbi => sconce_gpu_span { name, begin, duration, stream }
+    GpuTable => sconce_gpu_table { name, figures, synchronize, record, take }
+    LossTable => sconce_loss_table { current, recent }
     RunTable => sconce_run_table { elapsed_seconds, remaining_seconds }
     ResumeTable => sconce_resume_table { flags }
     RetainTable => sconce_retain_table { retain, release }
@@ -81,6 +85,10 @@ layouts! {
     ThreadsTable => sconce_threads_table { count, run }
     VectorsAbi => sconce_vectors { indices, count, collection, axis }
     VectorsTable => sconce_vectors_table { reduce, change, combine }
+    DeviceAbi => sconce_device {
+        device_type, device_id, capability_major, capability_minor, name, stream, context,
+    }
+    DeviceTable => sconce_device_table { facts, tensor }
     TransportTable => sconce_transport_table {
         open, broadcast, gather, exchange, collect, abort, close,
     }

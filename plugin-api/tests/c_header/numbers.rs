@@ -13,6 +13,7 @@ pub(crate) fn numbers() -> Vec<(String, u64)> {
     all.extend(statuses().map(|(name, status)| named(name, u64::from(status.0))));
     all.extend(flags().map(|(name, flag)| named(name, flag)));
     all.extend(passes().map(|(name, number)| named(name, u64::from(number))));
+    all.extend(DEVICES.map(|(name, number)| named(name, number)));
     all.extend(Phase::ALL.map(|phase| named(phase.name(), u64::from(phase.number()))));
     all.extend((Point::ALL.iter()).map(|point| named(point.name(), u64::from(point.number()))));
     all.extend(Request::ALL.map(|request| named(request.name(), request as u64)));
@@ -24,6 +25,9 @@ pub(crate) fn numbers() -> Vec<(String, u64)> {
     all.extend(keeps.map(|keep| named(&format!("KEEP_{keep:?}"), keep as u64)));
     all
 }
+
+/// Types of devices, which are `DLPack`'s.
+const DEVICES: [(&str, u64); 2] = [("DEVICE_CPU", 1), ("DEVICE_CUDA", 2)];
 
 /// The statuses, by their names in `abi/error.rs`.
 pub(crate) fn statuses() -> std::array::IntoIter<(&'static str, Status), 9> {
@@ -42,11 +46,12 @@ pub(crate) fn statuses() -> std::array::IntoIter<(&'static str, Status), 9> {
 }
 
 /// The bits of flags, whose names end as the constants' in Rust.
-pub(crate) fn flags() -> std::array::IntoIter<(&'static str, u64), 8> {
+pub(crate) fn flags() -> std::array::IntoIter<(&'static str, u64), 9> {
     [
         ("VIEW_HAS_LOSS", ViewAbi::HAS_LOSS),
         ("VIEW_INITIAL", ViewAbi::INITIAL),
         ("VIEW_UPDATES", ViewAbi::UPDATES),
+        ("VIEW_LOSS_WAITS", ViewAbi::LOSS_WAITS),
         ("TENSOR_WRITABLE", TensorAbi::WRITABLE),
         ("TENSOR_BUFFER", TensorAbi::BUFFER),
         ("RESUMED", ResumeTable::RESUMED),

@@ -44,6 +44,8 @@ struct Console {
     name: String,
     lines: u64,
     losses: Window,
+    /// Batches whose losses are still being computed on a GPU, and are read when a line is due.
+    awaited: usize,
     /// Measured since the last interval's line.
     interval: Meter,
     /// Measured since the training epoch began.
@@ -76,6 +78,7 @@ impl Hook for Console {
             name,
             lines: 0,
             losses: Window::new(config.window),
+            awaited: 0,
             config,
             interval: Meter::default(),
             training: Meter::default(),
@@ -102,7 +105,12 @@ impl Hook for Console {
     /// Done here and not in `after_iter`, so that a skipped batch doesn't count the previous loss
     /// twice.
     fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if let (Phase::Train, Some(loss)) = (task.phase(), task.loss()) {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        if task.is_loss_awaited() {
+            self.awaited += 1;
+        } else if let Some(loss) = task.loss() {
             self.losses.push(loss);
         }
         Ok(())
@@ -115,12 +123,15 @@ impl Hook for Console {
         }
         self.training.add(task.batch_size());
         self.interval.add(task.batch_size());
-        let config = &self.config;
-        if config.is_due(task.iteration(), task.batch(), task.batches()) {
+        if self
+            .config
+            .is_due(task.iteration(), task.batch(), task.batches())
+        {
             let now = task.elapsed();
             let speed = self.interval.speed(now);
+            self.read_awaited(task);
             let loss = self.losses.mean();
-            let line = report::interval(task, config, loss, speed);
+            let line = report::interval(task, &self.config, loss, speed);
             self.say(task, line);
             self.interval = Meter::start(now);
         }
@@ -155,6 +166,17 @@ impl Hook for Console {
 }
 
 impl Console {
+    /// Reads the losses of the batches since the last line, as many as the window holds.
+    fn read_awaited(&mut self, task: &TaskView<'_>) {
+        let awaited = std::mem::take(&mut self.awaited);
+        if awaited == 0 {
+            return;
+        }
+        for loss in task.recent_losses(awaited.min(self.config.window)) {
+            self.losses.push(loss);
+        }
+    }
+
     /// Prints a line, preceded by the run's name when that is due.
     fn say(&mut self, task: &TaskView<'_>, line: impl std::fmt::Display) {
         let every = self.config.name_every;

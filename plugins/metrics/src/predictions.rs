@@ -358,9 +358,7 @@ impl Hook for Predictions {
             return Ok(());
         }
         // A batch skipped by a hook has no outputs.
-        let own = (task.loss().is_some())
-            .then(|| self.read(task))
-            .transpose()?;
+        let own = task.has_loss().then(|| self.read(task)).transpose()?;
         if are_divided(task) {
             for batch in self.contributions.exchange(task, own)? {
                 self.add(task.phase(), &batch);

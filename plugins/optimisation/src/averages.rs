@@ -48,7 +48,8 @@ pub(crate) struct Averages {
 /// The averages and the parameters that they follow, for the host.
 struct Passes {
     averaged: (Vectors, Vectors),
-    copied: (Vectors, Vectors),
+    /// `None` where all are averaged.
+    copied: Option<(Vectors, Vectors)>,
 }
 
 impl Passes {
@@ -68,7 +69,10 @@ impl Passes {
         };
         Passes {
             averaged: of(true),
-            copied: of(false),
+            copied: members
+                .iter()
+                .any(|one| !one.is_averaged)
+                .then(|| of(false)),
         }
     }
 }
@@ -187,7 +191,10 @@ impl Averages {
     pub(crate) fn update(&mut self, task: &mut TaskView<'_>, weight: f64) -> Result<()> {
         let Passes { averaged, copied } = &mut self.passes;
         task.combine_vectors(&mut averaged.0, &mut averaged.1, Combination::Blend(weight))?;
-        task.combine_vectors(&mut copied.0, &mut copied.1, Combination::Copy)
+        match copied {
+            Some((onto, from)) => task.combine_vectors(onto, from, Combination::Copy),
+            None => Ok(()),
+        }
     }
 
     /// Swaps the averages in for the parameters if the current phase is one of `evaluated`; returns whether

@@ -7,6 +7,8 @@
 //! An update whose gradients are not finite is skipped. The dynamic scale then shrinks, and grows after
 //! `growth_interval` good updates in a row, as in `torch.amp.GradScaler`.
 
+use sconce_plugin_api::Vectors;
+use sconce_plugin_api::ext::{Change, Collection, Reduction};
 use sconce_plugin_api::prelude::*;
 
 /// How the loss is scaled.
@@ -96,19 +98,11 @@ impl State {
     }
 }
 
-fn is_finite(gradient: &Tensor<'_>) -> Result<bool> {
-    Ok(match gradient.dtype() {
-        Some(DType::F64) => {
-            (gradient.to_contiguous::<f64>()?.iter()).all(|number| number.is_finite())
-        }
-        _ => (gradient.to_contiguous::<f32>()?.iter()).all(|number| number.is_finite()),
-    })
-}
-
 /// See the [module](self).
 pub(crate) struct LossScale {
     config: Config,
     state: State,
+    gradients: Vectors,
 }
 
 #[hook(
@@ -116,7 +110,7 @@ pub(crate) struct LossScale {
     about = "Scales the loss for the backward pass and leaves out updates whose gradients are not finite.",
     priority = HIGHEST,
     publishes = ["loss_scale"],
-    requires = ["sconce.tensors/1", "sconce.requests/1"],
+    requires = ["sconce.vectors/1", "sconce.requests/1"],
     ranks = "all"
 )]
 impl Hook for LossScale {
@@ -171,7 +165,11 @@ impl Hook for LossScale {
             scale: config.scale,
             ..State::default()
         };
-        Ok(LossScale { config, state })
+        Ok(LossScale {
+            config,
+            state,
+            gradients: Vectors::all(Collection::Gradients),
+        })
     }
 
     fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
@@ -182,19 +180,15 @@ impl Hook for LossScale {
     }
 
     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let mut is_good = true;
-        for gradient in task.gradients() {
-            is_good = is_good && is_finite(&gradient)?;
-        }
-        let factor = if is_good { 1.0 / self.state.scale } else { 0.0 };
+        let counts = task.reduce_vectors(&mut self.gradients, Reduction::NotFinite)?;
+        let is_good = !counts.iter().any(|&count| count > 0.0);
         // Later hooks find unscaled gradients; those of a skipped update are zeros.
-        task.for_each_gradient(|mut gradient| {
-            let change = |number: f64| if is_good { number * factor } else { 0.0 };
-            match gradient.view().dtype() {
-                Some(DType::F64) => gradient.map::<f64>(change),
-                _ => gradient.map::<f32>(|number| change(f64::from(number)) as f32),
-            }
-        })?;
+        let change = if is_good {
+            Change::Scale(1.0 / self.state.scale)
+        } else {
+            Change::Fill(0.0)
+        };
+        task.change_vectors(&mut self.gradients, change)?;
         let before = self.state.scale;
         self.state.count(&self.config, is_good);
         if !self.config.publish.is_empty() {

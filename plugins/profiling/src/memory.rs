@@ -1,4 +1,4 @@
-//! The `memory` hook: the process's memory, by mount point and phase.
+//! The `memory` hook: the process's memory, and the GPU's, by mount point and phase.
 //!
 //! `{"hook": "memory", "config": {"every": 50, "limit": 4096, "on_limit": "stop"}}`
 
@@ -25,9 +25,13 @@ pub(crate) struct Config {
     /// Whether the maximum at each point is printed at the end of each pass. Default true.
     log: bool,
     /// Whether the resident set (`memory`) and its peak (`memory_peak`), in mebibytes, are
-    /// published as metrics, at the end of measured iterations and of passes. Default true.
+    /// published as metrics, at the end of measured iterations and of passes; on a GPU also the
+    /// memory of the run's tensors there (`gpu_memory`), its peak (`gpu_memory_peak`), what the
+    /// process has taken (`gpu_memory_reserved`), and the fraction of the time in which the GPU was
+    /// at work lately (`gpu_utilization`, where the driver tells it). Default true.
     publish: bool,
-    /// Limit of the resident set in mebibytes; above 0. Default: no limit.
+    /// Limit in mebibytes, above 0: of the resident set, on a GPU of what the process has taken
+    /// there. Default: no limit.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     limit: Option<f64>,
     /// Response when the limit is reached. Default `warn`.
@@ -107,7 +111,7 @@ pub(crate) struct Memory {
     log: Option<LogFile>,
     /// Lines of the current iteration, not yet written.
     lines: String,
-    /// Maximum resident set of the current pass, in bytes, indexed as [`At::ALL`]: for training,
+    /// Maximum resident set of the current pass, on a GPU of its tensors' memory, in bytes, indexed as [`At::ALL`]: for training,
     /// and for the other passes, which may lie within a training pass.
     most: [[u64; At::ALL.len()]; 2],
     /// Whether reaching the limit has been reported.
@@ -146,25 +150,43 @@ impl Memory {
     fn look(&mut self, point: &str, number: u64, task: &mut TaskView<'_>) -> Result<u64> {
         let usage = self.resident.read()?;
         let (resident, peak) = (mebibytes(usage.resident), mebibytes(usage.peak));
+        let gpu = task.gpu();
         if self.log.is_some() {
             let (epoch, phase) = (task.epoch(), task.phase());
             // Writing to a string can't fail.
-            let _ = writeln!(
+            let _ = write!(
                 self.lines,
                 "{epoch},{},{phase},{number},{point},{resident:.3},{peak:.3}",
                 task.iteration()
             );
+            if let Some(gpu) = &gpu {
+                let [used, most, reserved] = [gpu.used, gpu.peak, gpu.reserved].map(mebibytes);
+                let _ = write!(self.lines, ",{used:.3},{most:.3},{reserved:.3},");
+                if let Some(utilization) = gpu.utilization {
+                    let _ = write!(self.lines, "{utilization:.2}");
+                }
+            }
+            self.lines.push('\n');
         }
         let is_end = matches!(task.point(), Some(Point::AfterIter | Point::AfterEpoch));
         if self.config.publish && is_end {
             task.publish_metric("memory", resident)?;
             task.publish_metric("memory_peak", peak)?;
+            if let Some(gpu) = &gpu {
+                task.publish_metric("gpu_memory", mebibytes(gpu.used))?;
+                task.publish_metric("gpu_memory_peak", mebibytes(gpu.peak))?;
+                task.publish_metric("gpu_memory_reserved", mebibytes(gpu.reserved))?;
+                if let Some(utilization) = gpu.utilization {
+                    task.publish_metric("gpu_utilization", utilization)?;
+                }
+            }
         }
+        let limited = gpu.map_or(resident, |gpu| mebibytes(gpu.reserved));
         match self.config.limit {
-            Some(limit) if resident >= limit => self.reached(resident, limit, point, task)?,
+            Some(limit) if limited >= limit => self.reached(limited, limit, point, task)?,
             _ => {}
         }
-        Ok(usage.resident)
+        Ok(gpu.map_or(usage.resident, |gpu| gpu.used))
     }
 
     fn reached(
@@ -174,8 +196,13 @@ impl Memory {
         point: &str,
         task: &mut TaskView<'_>,
     ) -> Result<()> {
+        let of = if task.gpu().is_some() {
+            "the GPU's memory"
+        } else {
+            "memory"
+        };
         let what = format!(
-            "the process has {resident:.0} MiB of memory at `{point}`, the limit is {limit} MiB"
+            "the process has {resident:.0} MiB of {of} at `{point}`, the limit is {limit} MiB"
         );
         match self.config.on_limit {
             OnLimit::Fail => bail!("{what}"),
@@ -190,7 +217,7 @@ impl Memory {
     }
 
     /// Writes the lines of the current iteration.
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self, task: &TaskView<'_>) -> Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
@@ -198,7 +225,13 @@ impl Memory {
             return Ok(());
         }
         if !log.is_begun() {
-            log.write("epoch,iteration,phase,batch,point,resident_mib,peak_mib\n")?;
+            log.write("epoch,iteration,phase,batch,point,resident_mib,peak_mib")?;
+            let has_gpu = task.gpu().is_some();
+            log.write(if has_gpu {
+                ",gpu_used_mib,gpu_peak_mib,gpu_reserved_mib,gpu_utilization\n"
+            } else {
+                "\n"
+            })?;
         }
         log.write(&self.lines)?;
         self.lines.clear();
@@ -208,9 +241,11 @@ impl Memory {
 
 #[hook(
     name = "memory",
-    about = "Says how much memory the process has, by mount point and phase; minds a limit.",
+    about = "Says how much memory the process and the GPU have in use, by mount point and phase; minds a limit.",
     priority = HIGH,
-    publishes = ["memory", "memory_peak"]
+    publishes = [
+        "memory", "memory_peak", "gpu_memory", "gpu_memory_peak", "gpu_memory_reserved", "gpu_utilization"
+    ]
 )]
 impl Hook for Memory {
     type Config = Config;
@@ -259,18 +294,21 @@ impl Hook for Memory {
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         self.at(At::AfterIter, task)?;
-        self.flush()
+        self.flush(task)
     }
 
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let now = self.look("after_epoch", task.batch(), task)?;
-        self.flush()?;
+        self.flush(task)?;
         if !self.config.log {
             return Ok(());
         }
-        let peak = self.resident.read()?.peak;
+        let (peak, of) = match task.gpu() {
+            Some(gpu) => (gpu.peak, " of the GPU's memory"),
+            None => (self.resident.read()?.peak, ""),
+        };
         let mut line = format!(
-            "{}, epoch {}: {:.1} MiB, at most {:.1} MiB so far",
+            "{}, epoch {}: {:.1} MiB{of}, at most {:.1} MiB so far",
             task.phase(),
             task.epoch(),
             mebibytes(now),
@@ -290,7 +328,7 @@ impl Hook for Memory {
 
     fn on_exception(&mut self, task: &mut TaskView<'_>, _failure: &Failure<'_>) -> Result<()> {
         // The measurements of an unfinished iteration may explain the error.
-        self.flush()?;
+        self.flush(task)?;
         let usage = self.resident.read()?;
         task.info(format_args!(
             "at the error the process has {:.1} MiB, at most it had {:.1} MiB",

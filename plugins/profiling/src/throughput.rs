@@ -119,6 +119,8 @@ pub(crate) struct Throughput {
     config: Config,
     /// Indexed by the phase's number.
     phases: [Measured; Phase::ALL.len()],
+    /// Tokens of a sample, which are the same for all; looked at once, as that would copy the batch from a GPU.
+    tokens: Option<u64>,
 }
 
 impl Throughput {
@@ -127,18 +129,24 @@ impl Throughput {
     }
 
     /// Number of items in the batch.
-    fn items(&self, task: &TaskView<'_>) -> u64 {
-        if let Some(items) = self.config.items_per_sample {
-            return items.saturating_mul(task.batch_size());
-        }
-        let Ok(inputs) = task.inputs() else {
-            return 0;
+    fn items(&mut self, task: &TaskView<'_>) -> u64 {
+        let of_sample = match (self.config.items_per_sample, self.tokens) {
+            (Some(items), _) | (None, Some(items)) => items,
+            (None, None) => *self.tokens.insert(tokens_of_sample(task)),
         };
-        let is_whole = matches!(inputs.dtype(), Some(DType::U32 | DType::I64 | DType::U8));
-        match inputs.shape() {
-            [_, _] if is_whole => inputs.len() as u64,
-            _ => 0,
-        }
+        of_sample.saturating_mul(task.batch_size())
+    }
+}
+
+/// Number of tokens in each sample of the batch; 0 if its inputs aren't tokens.
+fn tokens_of_sample(task: &TaskView<'_>) -> u64 {
+    let Ok(inputs) = task.inputs() else {
+        return 0;
+    };
+    let is_whole = matches!(inputs.dtype(), Some(DType::U32 | DType::I64 | DType::U8));
+    match inputs.shape() {
+        [_, length] if is_whole => u64::try_from(*length).unwrap_or(0),
+        _ => 0,
     }
 }
 
@@ -158,6 +166,7 @@ impl Hook for Throughput {
         Ok(Throughput {
             config,
             phases: Default::default(),
+            tokens: None,
         })
     }
 
@@ -180,6 +189,10 @@ impl Hook for Throughput {
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let (samples, items) = (task.batch_size(), self.items(task));
         let (warm_up, window) = (self.config.warm_up, self.config.window);
+        if task.is_loss_awaited() && task.batch().is_multiple_of(window as u64) {
+            // Batches that a GPU has not computed yet are not done: once in a window, the loss is waited for.
+            task.loss();
+        }
         let Some(measured) = self.measured(task.phase()) else {
             return Ok(());
         };

@@ -22,6 +22,20 @@ pub(super) const PAGES: [Page; 5] = [
         "README.md",
         &[
             (
+                "pip install sconce_train-0.1.0-py3-none-manylinux_2_35_x86_64.whl",
+                NotHere("`.ci/try-wheel` installs the wheel"),
+            ),
+            (
+                "sconce demo",
+                Runs(
+                    &["sconce demo --epochs 1"],
+                    &[
+                        "completed: 2 epochs",
+                        "the report: sconce-demo/run/report.html",
+                    ],
+                ),
+            ),
+            (
                 "cargo build --release && target/release/sconce run examples/digits/run.json",
                 NotHere("`.ci/run` runs it, by `.ci/readme-command`"),
             ),

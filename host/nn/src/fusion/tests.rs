@@ -1,6 +1,6 @@
 //! Fused layers and layers with a hook between them compute the same bits.
 
-use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_core::{DType, Result, Tensor, Var};
 use serde_json::json;
 
 use crate::loss::cross_entropy;
@@ -50,7 +50,7 @@ fn network() -> (Network, Parameters) {
         {"kind": "flatten", "name": "flat"}, {"kind": "linear", "name": "head"},
     ]});
     let config: ModelConfig = serde_json::from_value(config).expect("a model");
-    let mut parameters = Parameters::new(0, DType::F32, &Device::Cpu);
+    let mut parameters = Parameters::new(0, DType::F32, &sconce_ops::device::for_tests());
     let classes = Targets::Class(vec!["a".to_owned(), "b".to_owned()]);
     let network = config.build(&mut parameters, &Signal::numbers([3, 12, 10]), &classes);
     (network.expect("a network"), parameters)
@@ -60,7 +60,7 @@ fn network() -> (Network, Parameters) {
 fn bits(at: &str, is_training: bool) -> Result<(Vec<Vec<u32>>, usize)> {
     let (network, parameters) = network();
     let x = Var::from_tensor(&normal_numbers(1, (4, 3, 12, 10))?)?;
-    let targets = Tensor::new(&[0_u32, 1, 1, 0], &Device::Cpu)?;
+    let targets = Tensor::new(&[0_u32, 1, 1, 0], &sconce_ops::device::for_tests())?;
     let mut listener = Listener { at, calls: 0 };
     let recording = record();
     let mut pass = Pass::new(is_training).with_taps(&mut listener);

@@ -216,14 +216,13 @@ fn list(names: &[&String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::Device;
 
     use super::*;
     use crate::init::Init;
 
     #[test]
     fn the_audit_names_what_cannot_learn() {
-        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut parameters = Parameters::new(1, DType::F64, &sconce_ops::device::for_tests());
         let mut scope = parameters.scope("m");
         let used = scope.parameter("used", &[2], Init::ONES).expect("used");
         let unused = scope.parameter("unused", &[2], Init::ONES).expect("unused");
@@ -259,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_audit_takes_numbers_as_they_are() {
-        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut parameters = Parameters::new(1, DType::F64, &sconce_ops::device::for_tests());
         let mut scope = parameters.scope("m");
         let weight = scope.parameter("w", &[2], Init::ONES).expect("w");
         let store = weight.sum_all().and_then(|t| t.backward());
@@ -273,7 +272,10 @@ mod tests {
             ([inf, -inf], 1, 0),
             ([0.0, -0.0], 0, 1),
         ] {
-            gradients.set(0, Tensor::new(&values, &Device::Cpu).expect("a gradient"));
+            gradients.set(
+                0,
+                Tensor::new(&values, &sconce_ops::device::for_tests()).expect("a gradient"),
+            );
             let audit = gradients.audit(&parameters).expect("audit");
             let found = (audit.not_finite.len(), audit.zero.len());
             assert_eq!(found, (not_finite, zero), "{values:?}");
@@ -282,7 +284,7 @@ mod tests {
 
     #[test]
     fn gradients_are_found_and_replaced_by_name() {
-        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut parameters = Parameters::new(1, DType::F64, &sconce_ops::device::for_tests());
         let mut scope = parameters.scope("m");
         let weight = scope.parameter("w", &[3], Init::ONES).expect("w");
         scope.parameter("unused", &[3], Init::ONES).expect("unused");
@@ -290,7 +292,9 @@ mod tests {
         let mut gradients = Gradients::from_store(&parameters, &store.expect("backward"));
         let missing = gradients.get(&parameters, "m.unused").expect("known");
         assert!(missing.is_none());
-        let ones = |count: usize| Tensor::ones(count, DType::F64, &Device::Cpu).expect("ones");
+        let ones = |count: usize| {
+            Tensor::ones(count, DType::F64, &sconce_ops::device::for_tests()).expect("ones")
+        };
         gradients
             .replace(&parameters, "m.unused", ones(3))
             .expect("replaced");
@@ -312,7 +316,7 @@ mod tests {
 
     #[test]
     fn accumulated_gradients_are_sums() {
-        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut parameters = Parameters::new(1, DType::F64, &sconce_ops::device::for_tests());
         let weight = parameters
             .scope("m")
             .parameter("w", &[3], Init::ONES)

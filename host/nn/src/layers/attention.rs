@@ -83,7 +83,7 @@ impl Attention {
         let scores = queries.affine(scale, 0.0)?.matmul(&keys.t()?)?;
         let weights = ops::softmax(&scores, self.causal)?;
         let weights = self.dropout.forward(&weights, pass)?;
-        let mixed = weights.matmul(&values)?;
+        let mixed = weights.to_dtype(values.dtype())?.matmul(&values)?;
         let mixed = mixed.transpose(1, 2)?.reshape((batch, length, width))?;
         self.proj.forward(&mixed)
     }

@@ -33,14 +33,7 @@ impl Dropout {
         if !self.is_on(pass) {
             return Ok(x.clone());
         }
-        let mut stream = pass.random(&self.purpose);
-        let scale = (1.0 / (1.0 - self.share)) as f32;
-        let factors = (0..x.elem_count()).map(|_| {
-            let is_kept = stream.unit() >= self.share;
-            if is_kept { scale } else { 0.0 }
-        });
-        let factors: Vec<f32> = factors.collect();
-        let factors = Tensor::from_vec(factors, x.shape(), x.device())?.to_dtype(x.dtype())?;
+        let factors = ops::dropout_factors(pass.random(&self.purpose), x, self.share)?;
         ops::masked(x, &factors)
     }
 }

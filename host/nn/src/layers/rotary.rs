@@ -2,6 +2,8 @@
 
 use candle_core::{D, DType, Device, Result, Tensor};
 
+use crate::precision::widened;
+
 /// Rotary position embedding (Su et al., 2021): rotates pairs of elements from the two halves of a
 /// vector, by angles that grow with the position. candle's `rope` has no gradient.
 #[derive(Clone, Debug)]
@@ -49,10 +51,12 @@ impl Rotary {
         };
         let cosines = self.cosines.narrow(0, 0, length)?;
         let sines = self.sines.narrow(0, 0, length)?;
+        let dtype = x.dtype();
+        let x = &widened(x)?;
         let first = x.narrow(D::Minus1, 0, width / 2)?;
         let second = x.narrow(D::Minus1, width / 2, width / 2)?;
         let turned_first = (first.broadcast_mul(&cosines)? - second.broadcast_mul(&sines)?)?;
         let turned_second = (second.broadcast_mul(&cosines)? + first.broadcast_mul(&sines)?)?;
-        Tensor::cat(&[turned_first, turned_second], D::Minus1)
+        Tensor::cat(&[turned_first, turned_second], D::Minus1)?.to_dtype(dtype)
     }
 }

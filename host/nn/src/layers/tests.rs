@@ -1,6 +1,6 @@
 //! Every layer's gradient compared with finite differences, and its output with a direct implementation.
 
-use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_core::{DType, Result, Tensor, Var};
 
 use crate::Targets;
 use crate::init::Init;
@@ -14,7 +14,7 @@ fn random(name: &str, shape: &[usize]) -> Tensor {
     let mut stream = random::stream(7, name, 0, 0);
     let count: usize = shape.iter().product();
     let values: Vec<f64> = (0..count).map(|_| stream.normal()).collect();
-    Tensor::from_vec(values, shape, &Device::Cpu).expect("a tensor")
+    Tensor::from_vec(values, shape, &sconce_ops::device::for_tests()).expect("a tensor")
 }
 
 fn values(tensor: &Tensor) -> Vec<f64> {
@@ -39,7 +39,8 @@ fn check(variables: &[&Var], f: &dyn Fn() -> Result<Tensor>) -> usize {
             let moved = |step: f64| {
                 let mut moved = at.clone();
                 moved[element] += step;
-                let moved = Tensor::from_vec(moved, var.dims(), &Device::Cpu).expect("a tensor");
+                let moved = Tensor::from_vec(moved, var.dims(), &sconce_ops::device::for_tests())
+                    .expect("a tensor");
                 var.set(&moved).expect("set");
                 loss()
                     .and_then(|loss| loss.to_scalar::<f64>())
@@ -62,7 +63,7 @@ fn check(variables: &[&Var], f: &dyn Fn() -> Result<Tensor>) -> usize {
 /// A model of one layer with its own outputs, its parameters moved away from their defaults.
 fn single(config: &serde_json::Value, input: &Signal) -> (Network, Parameters) {
     let layer: LayerConfig = serde_json::from_value(config.clone()).expect("a layer");
-    let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
+    let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
     // Its output is flattened, and a linear layer reduces it to a scalar.
     let flatten = LayerConfig::Flatten { name: None };
     let head = LayerConfig::Linear {
@@ -251,7 +252,11 @@ fn layers_over_images_have_right_gradients() {
 
 #[test]
 fn embeddings_have_right_gradients() {
-    let tokens = Tensor::new(&[[0_u32, 2, 2], [4, 0, 1]], &Device::Cpu).expect("tokens");
+    let tokens = Tensor::new(
+        &[[0_u32, 2, 2], [4, 0, 1]],
+        &sconce_ops::device::for_tests(),
+    )
+    .expect("tokens");
     let input = Signal::tokens(3, 5);
     check_layer(&layer!("embedding", "width": 4), &input, &tokens);
 }
@@ -341,7 +346,7 @@ fn convolutions_are_those_of_the_formula() {
         ((3, 2), (1, 3), (2, 0), (2, 2), 4),
         ((5, 6), (3, 2), (4, 5), (1, 1), 1),
     ] {
-        let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
+        let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
         let options = super::ConvOptions {
             stride,
             padding,
@@ -404,7 +409,11 @@ fn pooling_is_that_of_the_formula() {
         close(&pooled(PoolKind::Mean), &means);
     }
     // torch.nn.AdaptiveAvgPool2d on 5 elements and 3 windows: 0..2, 1..4, 3..5.
-    let line = Tensor::new(&[[[1.0, 2.0, 4.0, 8.0, 16.0]]], &Device::Cpu).expect("a line");
+    let line = Tensor::new(
+        &[[[1.0, 2.0, 4.0, 8.0, 16.0]]],
+        &sconce_ops::device::for_tests(),
+    )
+    .expect("a line");
     let y = ops::pool2d(
         &line,
         PoolKind::Mean,
@@ -416,7 +425,11 @@ fn pooling_is_that_of_the_formula() {
 
 #[test]
 fn a_nan_goes_through_a_pooling_and_a_softmax() {
-    let x = Tensor::new(&[[[1.0, f64::NAN], [3.0, 2.0]]], &Device::Cpu).expect("a tensor");
+    let x = Tensor::new(
+        &[[[1.0, f64::NAN], [3.0, 2.0]]],
+        &sconce_ops::device::for_tests(),
+    )
+    .expect("a tensor");
     let windows = || Windows::sliding(2, 2, 2, 0).expect("room");
     let y = ops::pool2d(&x, PoolKind::Max, windows(), windows()).expect("pooling");
     assert!(values(&y)[0].is_nan());
@@ -465,14 +478,18 @@ fn softmax_and_norms_are_those_of_the_formulas() {
 
 #[test]
 fn batch_norm_keeps_running_statistics_as_pytorch_does() {
-    let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
+    let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
     let norm = super::BatchNorm::new(
         &mut parameters.scope("bn"),
         1,
         super::BatchNormOptions::default(),
     );
     let norm = norm.expect("a layer");
-    let x = Tensor::new(&[[[1.0, 2.0]], [[3.0, 6.0]]], &Device::Cpu).expect("a batch");
+    let x = Tensor::new(
+        &[[[1.0, 2.0]], [[3.0, 6.0]]],
+        &sconce_ops::device::for_tests(),
+    )
+    .expect("a batch");
     let y = values(&norm.forward(&x, true).expect("forward"));
     // Mean 3, biased variance 3.5, unbiased 14/3.
     let scaled = |x: f64| (x - 3.0) / (3.5_f64 + 1e-5).sqrt();
@@ -485,13 +502,14 @@ fn batch_norm_keeps_running_statistics_as_pytorch_does() {
     let running = |x: f64| (x - 0.3) / (0.9 + 1.4 / 3.0 + 1e-5_f64).sqrt();
     close(&y, &[1.0, 2.0, 3.0, 6.0].map(running));
     close(&[buffer("bn.running_mean")], &[0.3]);
-    let lonely = Tensor::ones((1, 1), DType::F64, &Device::Cpu).expect("a batch");
+    let lonely =
+        Tensor::ones((1, 1), DType::F64, &sconce_ops::device::for_tests()).expect("a batch");
     assert!(norm.forward(&lonely, true).is_err());
 }
 
 #[test]
 fn batch_norm_made_anew_has_the_statistics_of_all_batches_together_and_frozen_it_keeps_its_own() {
-    let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
+    let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
     let mut scope = parameters.scope("bn");
     let norm = super::BatchNorm::new(&mut scope, 2, super::BatchNormOptions::default());
     let norm = norm.expect("a layer");
@@ -535,7 +553,7 @@ fn batch_norm_made_anew_has_the_statistics_of_all_batches_together_and_frozen_it
 #[test]
 fn dropout_is_off_outside_training_and_the_same_for_the_same_moment() {
     let dropout = super::Dropout::new(0.25, "drop");
-    let ones = Tensor::ones(10_000, DType::F32, &Device::Cpu).expect("ones");
+    let ones = Tensor::ones(10_000, DType::F32, &sconce_ops::device::for_tests()).expect("ones");
     let at = |is_training, iteration| {
         let moment = PassPosition {
             seed: 1,
@@ -558,7 +576,8 @@ fn dropout_is_off_outside_training_and_the_same_for_the_same_moment() {
 
 #[test]
 fn rotary_positions_turn_pairs_and_keep_lengths() {
-    let rotary = super::Rotary::new(3, 4, 10_000.0, DType::F64, &Device::Cpu).expect("rotary");
+    let rotary = super::Rotary::new(3, 4, 10_000.0, DType::F64, &sconce_ops::device::for_tests())
+        .expect("rotary");
     let x = random("x", &[1, 3, 4]);
     let (given, turned) = (values(&x), values(&rotary.forward(&x).expect("forward")));
     close(&turned[..4], &given[..4]);
@@ -571,13 +590,19 @@ fn rotary_positions_turn_pairs_and_keep_lengths() {
             close(&[y[pair], y[pair + 2]], &[first, second]);
         }
     }
-    assert!(super::Rotary::new(3, 5, 10_000.0, DType::F64, &Device::Cpu).is_err());
+    assert!(
+        super::Rotary::new(3, 5, 10_000.0, DType::F64, &sconce_ops::device::for_tests()).is_err()
+    );
 }
 
 #[test]
 fn gelu_is_exact() {
     // Python: x * 0.5 * math.erfc(-x / math.sqrt(2)).
-    let x = Tensor::new(&[-3.0, -0.5, 0.0, 1.0, 2.5], &Device::Cpu).expect("a tensor");
+    let x = Tensor::new(
+        &[-3.0, -0.5, 0.0, 1.0, 2.5],
+        &sconce_ops::device::for_tests(),
+    )
+    .expect("a tensor");
     let wanted = [
         -0.004_049_694_095_289_054,
         -0.154_268_769_362_993_46,
@@ -594,7 +619,7 @@ fn gelu_is_exact() {
 
 #[test]
 fn an_init_of_ones_is_ones() {
-    let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
+    let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
     let options = super::LinearOptions {
         bias: false,
         init: Some(Init::ONES),

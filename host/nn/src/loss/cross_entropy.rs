@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::shapes::{LogitRows, classes_of};
+use super::shapes::{LogitRows, classes_of, logit_rows};
 use crate::ops::{self, CrossEntropyTerms};
 
 /// Mean cross entropy of logits (samples, classes) with target classes (samples): the mean over the
@@ -30,7 +30,13 @@ pub struct CrossEntropy {
 
 impl CrossEntropy {
     /// Returns the loss, a scalar.
+    ///
+    /// With targets on another device than the CPU, it does not wait for the device: a target that is none of the
+    /// classes makes the loss NaN there.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        if !targets.device().is_cpu() {
+            return self.on_device(outputs, targets);
+        }
         let rows = LogitRows::new(outputs, targets)?;
         let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
         let targets: Vec<Option<u32>> = rows.targets.into_iter().map(counted).collect();
@@ -43,6 +49,15 @@ impl CrossEntropy {
             weights: self.class_weights.clone(),
         };
         ops::cross_entropy(&rows.logits, &targets, terms, weight)
+    }
+
+    fn on_device(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        let (logits, targets) = logit_rows(outputs, targets)?;
+        let terms = CrossEntropyTerms {
+            smoothing: self.label_smoothing,
+            weights: self.class_weights.clone(),
+        };
+        ops::cross_entropy_on_device(&logits, &targets, self.ignore_index, &terms)
     }
 
     /// Returns the sum of the weights of all targets that count.
@@ -80,12 +95,12 @@ fn nothing(outputs: &Tensor) -> Result<Tensor> {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
     use super::*;
 
     fn targets(targets: &[u32]) -> Tensor {
-        Tensor::new(targets, &Device::Cpu).expect("targets")
+        Tensor::new(targets, &sconce_ops::device::for_tests()).expect("targets")
     }
 
     /// The formula computed in plain loops.
@@ -100,7 +115,7 @@ mod tests {
     #[test]
     fn value_and_gradient_are_those_of_the_formula() {
         let rows = [[0.5, -1.0, 2.0], [3.0, 0.1, 0.2]];
-        let logits = Var::new(&rows, &Device::Cpu).expect("logits");
+        let logits = Var::new(&rows, &sconce_ops::device::for_tests()).expect("logits");
         let loss = cross_entropy(&logits, &targets(&[1, 0])).expect("loss");
         let value: f64 = loss.to_scalar().expect("a number");
         assert!((value - slow(&rows, &[1, 0])).abs() < 1e-12);
@@ -124,7 +139,8 @@ mod tests {
 
     #[test]
     fn large_logits_neither_overflow_nor_vanish() {
-        let logits = Tensor::new(&[[1e4_f32, 0.0, -1e4]], &Device::Cpu).expect("logits");
+        let logits =
+            Tensor::new(&[[1e4_f32, 0.0, -1e4]], &sconce_ops::device::for_tests()).expect("logits");
         let of = |target| {
             let loss = cross_entropy(&logits, &targets(&[target])).expect("loss");
             loss.to_scalar::<f32>().expect("a number")

@@ -21,6 +21,8 @@ pub use error::LossError;
 pub use regression::{huber, l1, mse};
 use shapes::LogitRows;
 
+use crate::precision::widened;
+
 /// A loss, which measures as a scalar how far a model's outputs are from the targets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
@@ -50,6 +52,7 @@ impl Loss {
     ///
     /// If the shapes do not fit each other, or a target is not one of the classes.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        let outputs = &widened(outputs)?;
         match self {
             Loss::CrossEntropy(loss) => loss.forward(outputs, targets),
             Loss::BinaryCrossEntropy(loss) => loss.forward(outputs, targets),

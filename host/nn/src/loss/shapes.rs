@@ -16,22 +16,11 @@ impl LogitRows {
     /// Creates rows from outputs (samples, classes) and targets (samples), or from (samples, positions,
     /// classes) and (samples, positions).
     pub(crate) fn new(outputs: &Tensor, targets: &Tensor) -> Result<LogitRows> {
-        let fits = |classes: &usize, rows: &[usize]| {
-            rows == targets.dims() && *classes > 0 && (1..=2).contains(&rows.len())
-        };
-        match outputs.dims().split_last() {
-            Some((classes, rows)) if fits(classes, rows) => Ok(LogitRows {
-                logits: ops::reshape(outputs, (targets.elem_count(), *classes))?,
-                targets: classes_of(targets)?,
-            }),
-            _ => bail!(
-                "outputs {:?} and targets {:?} don't belong together: for classes they must be \
-                 (samples, classes) and (samples), or (samples, positions, classes) and (samples, \
-                 positions)",
-                outputs.dims(),
-                targets.dims()
-            ),
-        }
+        let (logits, targets) = logit_rows(outputs, targets)?;
+        Ok(LogitRows {
+            logits,
+            targets: classes_of(&targets)?,
+        })
     }
 
     /// Removes the rows whose target is `ignored`.
@@ -69,15 +58,41 @@ impl LogitRows {
     }
 }
 
+/// Returns outputs and targets of [`LogitRows`] as (rows, classes) and (rows), on their device.
+pub(crate) fn logit_rows(outputs: &Tensor, targets: &Tensor) -> Result<(Tensor, Tensor)> {
+    check_type(targets)?;
+    let fits = |classes: &usize, rows: &[usize]| {
+        rows == targets.dims() && *classes > 0 && (1..=2).contains(&rows.len())
+    };
+    match outputs.dims().split_last() {
+        Some((classes, rows)) if fits(classes, rows) => Ok((
+            ops::reshape(outputs, (targets.elem_count(), *classes))?,
+            targets.flatten_all()?,
+        )),
+        _ => bail!(
+            "outputs {:?} and targets {:?} don't belong together: for classes they must be \
+             (samples, classes) and (samples), or (samples, positions, classes) and (samples, \
+             positions)",
+            outputs.dims(),
+            targets.dims()
+        ),
+    }
+}
+
 /// Returns the target classes in row-major order.
 pub(crate) fn classes_of(targets: &Tensor) -> Result<Vec<u32>> {
+    check_type(targets)?;
+    ops::device::copy_to_host(targets)?.flatten_all()?.to_vec1()
+}
+
+fn check_type(targets: &Tensor) -> Result<()> {
     if targets.dtype() != DType::U32 {
         bail!(
             "classes must be u32, found targets of {}",
             targets.dtype().as_str()
         );
     }
-    targets.flatten_all()?.to_vec1()
+    Ok(())
 }
 
 /// Returns numeric targets (samples, numbers) in the type of the outputs. Both must have the same

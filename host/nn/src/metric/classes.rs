@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::{Metric, add_to, plain, ratio, rows};
+use super::{Metric, add_to, on_device, plain, ratio, rows};
 
 /// Fraction of rows with the largest logit at the target; the first of equal logits is the largest.
 #[derive(Clone, Debug)]
@@ -30,6 +30,10 @@ impl Metric for Accuracy {
 
     fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()> {
         self.top.add(outputs, targets, sums)
+    }
+
+    fn sums_on_device(&self, outputs: &Tensor, targets: &Tensor) -> Result<Option<Tensor>> {
+        self.top.sums_on_device(outputs, targets)
     }
 
     fn values(&self, sums: &[f64], values: &mut [f64]) {
@@ -71,6 +75,10 @@ impl Metric for TopK {
         add_to(sums, 0, hits.count() as f64);
         add_to(sums, 1, rows.targets.len() as f64);
         Ok(())
+    }
+
+    fn sums_on_device(&self, outputs: &Tensor, targets: &Tensor) -> Result<Option<Tensor>> {
+        on_device::hits(outputs, targets, self.k, self.ignore_index).map(Some)
     }
 
     fn values(&self, sums: &[f64], values: &mut [f64]) {
@@ -125,6 +133,10 @@ impl Metric for Perplexity {
         }
         add_to(sums, 1, rows.targets.len() as f64);
         Ok(())
+    }
+
+    fn sums_on_device(&self, outputs: &Tensor, targets: &Tensor) -> Result<Option<Tensor>> {
+        on_device::cross_entropies(outputs, targets, self.ignore_index).map(Some)
     }
 
     fn values(&self, sums: &[f64], values: &mut [f64]) {

@@ -6,6 +6,7 @@ mod counts;
 mod error;
 mod exact;
 mod numbers;
+mod on_device;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,8 @@ pub use counts::{ConfusionMatrix, F1, Precision, Recall};
 pub use error::MetricError;
 pub use numbers::{BinaryAccuracy, Mae, R2, Rmse};
 
+use sconce_ops::device::copy_to_host;
+
 use crate::Targets;
 use crate::loss::shapes::LogitRows;
 
@@ -25,7 +28,7 @@ use crate::loss::shapes::LogitRows;
 /// Sums start at 0 and each batch of a pass adds to them; batches may differ in size. Sums over parts
 /// of a pass can be added up. The values are NaN for a pass in which nothing counted, unless a metric
 /// says otherwise.
-pub trait Metric: Send {
+pub trait Metric: Send + Sync {
     /// Returns the metrics' names, always the same.
     fn names(&self) -> Vec<String>;
 
@@ -38,6 +41,19 @@ pub trait Metric: Send {
     ///
     /// If outputs and targets do not fit each other.
     fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()>;
+
+    /// Returns a batch's sums, a vector of `f64`, computed by operations on the outputs' device, so that nobody has to wait
+    /// for it. Counts are those of [`add`](Metric::add); other sums may differ by rounding. `None`, the default: only the
+    /// host can compute them.
+    ///
+    /// Target classes must have been checked to be classes of the outputs.
+    ///
+    /// # Errors
+    ///
+    /// If outputs and targets do not fit each other.
+    fn sums_on_device(&self, _outputs: &Tensor, _targets: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
 
     /// Adds a batch's sums to those of the batches before it; by default each to its own.
     fn merge(&self, sums: &mut [f64], batch: &[f64]) {
@@ -114,5 +130,6 @@ fn classified(rows: &LogitRows, classes: usize) -> Result<Vec<(usize, usize)>> {
 
 /// Returns all elements in row-major order.
 fn plain(tensor: &Tensor) -> Result<Vec<f64>> {
+    let tensor = copy_to_host(tensor)?;
     tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
 }

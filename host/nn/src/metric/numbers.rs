@@ -1,8 +1,9 @@
 //! Metrics for numeric targets, over all elements of (samples, numbers).
 
-use candle_core::{Result, Tensor, bail};
+use candle_core::{DType, Result, Tensor, bail};
 
 use super::exact::{CompensatedSum, spread};
+use super::on_device::sum_and_count;
 use super::{Metric, add_to, plain, ratio};
 use crate::loss::shapes::numbers;
 
@@ -13,10 +14,27 @@ fn pairs(outputs: &Tensor, targets: &Tensor) -> Result<Vec<(f64, f64)>> {
     Ok(found.zip(plain(targets)?).collect())
 }
 
+/// |output − target| of each element.
+fn absolute_errors(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    (outputs - targets)?.abs()
+}
+
+/// (output − target)² of each element.
+fn squared_errors(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    (outputs - targets)?.sqr()
+}
+
+/// 1 for each element whose logit is above 0 exactly if its target is above ½, else 0.
+fn binary_hits(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    let is_hit = outputs.gt(0.0)?.eq(&targets.gt(0.5)?)?;
+    let is_number = outputs.eq(outputs)?;
+    is_hit.to_dtype(DType::F64)? * is_number.to_dtype(DType::F64)?
+}
+
 macro_rules! mean {
     (
         $(#[$doc:meta])* $Metric:ident, $name:literal,
-        |$found:ident, $wanted:ident| $part:expr, $finish:expr
+        |$found:ident, $wanted:ident| $part:expr, $on_device:path, $finish:expr
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
@@ -41,6 +59,13 @@ macro_rules! mean {
                 Ok(())
             }
 
+            fn sums_on_device(&self, outputs: &Tensor, targets: &Tensor) -> Result<Option<Tensor>> {
+                let targets = numbers(outputs, targets)?.to_dtype(DType::F64)?;
+                let outputs = outputs.detach().to_dtype(DType::F64)?;
+                let parts = $on_device(&outputs, &targets)?;
+                sum_and_count(&parts.sum_all()?, outputs.elem_count()).map(Some)
+            }
+
             fn values(&self, sums: &[f64], values: &mut [f64]) {
                 ratio(sums, values, $finish);
             }
@@ -50,18 +75,19 @@ macro_rules! mean {
 
 mean! {
     /// Mean absolute error.
-    Mae, "mae", |found, wanted| (found - wanted).abs(), |mean| mean
+    Mae, "mae", |found, wanted| (found - wanted).abs(), absolute_errors, |mean| mean
 }
 
 mean! {
     /// Root mean squared error.
-    Rmse, "rmse", |found, wanted| (found - wanted) * (found - wanted), f64::sqrt
+    Rmse, "rmse", |found, wanted| (found - wanted) * (found - wanted), squared_errors, f64::sqrt
 }
 
 mean! {
     /// Fraction of elements whose logit is above 0 exactly if the target is above ½.
     BinaryAccuracy, "binary_accuracy",
     |found, wanted| f64::from(u8::from((found > 0.0) == (wanted > 0.5) && !found.is_nan())),
+    binary_hits,
     |share| share
 }
 

@@ -1,11 +1,11 @@
 //! Metrics compared with values computed by hand, from the formulas in scikit-learn's documentation.
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Tensor};
 
 use super::*;
 
 fn classes(classes: &[u32]) -> Tensor {
-    Tensor::new(classes, &Device::Cpu).expect("classes")
+    Tensor::new(classes, &sconce_ops::device::for_tests()).expect("classes")
 }
 
 /// Logits of three classes with the largest at `predicted`.
@@ -19,13 +19,18 @@ fn predicting(predicted: &[u32]) -> Tensor {
     Tensor::from_vec(
         logits.collect::<Vec<f32>>(),
         (predicted.len(), 3),
-        &Device::Cpu,
+        &sconce_ops::device::for_tests(),
     )
     .expect("logits")
 }
 
 fn columns(rows: &[[f32; 2]]) -> Tensor {
-    Tensor::from_slice(rows.as_flattened(), (rows.len(), 2), &Device::Cpu).expect("numbers")
+    Tensor::from_slice(
+        rows.as_flattened(),
+        (rows.len(), 2),
+        &sconce_ops::device::for_tests(),
+    )
+    .expect("numbers")
 }
 
 /// The values after batches of these sizes.
@@ -115,19 +120,20 @@ fn the_target_may_be_among_the_k_largest() {
         [3.0, 2.0, 1.0],
         [1.0, 1.0, 1.0],
     ];
-    let outputs = Tensor::new(&logits, &Device::Cpu).expect("logits");
+    let outputs = Tensor::new(&logits, &sconce_ops::device::for_tests()).expect("logits");
     let targets = classes(&[0, 1, 2, 1]);
     close(&all(&TopK::new(1, None), &outputs, &targets), &[0.25], 0.0);
     close(&all(&TopK::new(2, None), &outputs, &targets), &[0.75], 0.0);
     close(&all(&Accuracy::new(None), &outputs, &targets), &[0.25], 0.0);
-    let nan = Tensor::full(f32::NAN, (4, 3), &Device::Cpu).expect("logits");
+    let nan = Tensor::full(f32::NAN, (4, 3), &sconce_ops::device::for_tests()).expect("logits");
     close(&all(&TopK::new(2, None), &nan, &targets), &[0.0], 0.0);
 }
 
 #[test]
 fn perplexity_is_how_many_classes_are_as_likely() {
-    let outputs = Tensor::full(1e4_f32, (2, 5, 3), &Device::Cpu).expect("logits");
-    let targets = Tensor::full(1_u32, (2, 5), &Device::Cpu).expect("classes");
+    let outputs =
+        Tensor::full(1e4_f32, (2, 5, 3), &sconce_ops::device::for_tests()).expect("logits");
+    let targets = Tensor::full(1_u32, (2, 5), &sconce_ops::device::for_tests()).expect("classes");
     close(
         &all(&Perplexity::new(None), &outputs, &targets),
         &[3.0],
@@ -181,7 +187,7 @@ fn r2_keeps_its_digits_where_the_mean_is_large() {
     let outputs: Vec<f32> = targets.iter().map(|target| target + 1.0).collect();
     let tensor = |values: Vec<f32>| {
         let rows = values.len();
-        Tensor::from_vec(values, (rows, 1), &Device::Cpu).expect("numbers")
+        Tensor::from_vec(values, (rows, 1), &sconce_ops::device::for_tests()).expect("numbers")
     };
     // The variance of 0 to 9 is 8.25.
     let found = all(&R2::new(1), &tensor(outputs), &tensor(targets));
@@ -276,4 +282,55 @@ fn outputs_of_another_number_of_classes_are_reported() {
         error.contains("outputs of 3 classes, where the data has 4"),
         "{error}"
     );
+}
+
+/// The sums that the host computes, and those computed by operations on the outputs' device.
+fn both_sums(metric: &dyn Metric, outputs: &Tensor, targets: &Tensor) -> (Vec<f64>, Vec<f64>) {
+    let mut sums = vec![0.0; metric.sum_count()];
+    metric.add(outputs, targets, &mut sums).expect("added");
+    let on_device = metric.sums_on_device(outputs, targets).expect("computed");
+    let on_device = on_device.expect("it can be computed there");
+    (sums, on_device.to_vec1().expect("sums"))
+}
+
+#[test]
+fn hits_are_counted_alike_on_a_device() {
+    let nan = f32::NAN;
+    let logits: [[f32; 4]; 7] = [
+        [0.1, 0.9, 0.3, 0.2],
+        // Equals: the earlier one ranks higher.
+        [0.5, 0.5, 0.1, 0.5],
+        [0.5, 0.5, 0.1, 0.5],
+        // NaN ranks above all, and as a target it is a miss.
+        [nan, 0.2, 0.1, 0.0],
+        [nan, 0.2, 0.1, 0.0],
+        [f32::NEG_INFINITY, -1.0, f32::INFINITY, 0.0],
+        [0.4, 0.3, 0.2, 0.1],
+    ];
+    let outputs = Tensor::new(&logits, &sconce_ops::device::for_tests()).expect("logits");
+    let targets = classes(&[1, 1, 0, 0, 1, 2, 3]);
+    for ignored in [None, Some(3)] {
+        for k in 1..=4 {
+            let (host, on_device) = both_sums(&TopK::new(k, ignored), &outputs, &targets);
+            assert_eq!(host, on_device, "k = {k}, ignored: {ignored:?}");
+        }
+        let (host, on_device) = both_sums(&Accuracy::new(ignored), &outputs, &targets);
+        assert_eq!(host, on_device);
+    }
+}
+
+#[test]
+fn sums_of_errors_agree_on_a_device() {
+    let outputs = predicting(&[0, 2, 1, 1, 0]);
+    let targets = classes(&[0, 1, 1, 2, 0]);
+    for ignored in [None, Some(1), Some(9)] {
+        let (host, on_device) = both_sums(&Perplexity::new(ignored), &outputs, &targets);
+        close(&on_device, &host, 1e-5);
+    }
+    let outputs = columns(&[[0.5, -1.0], [2.0, 0.25], [-3.0, 0.0]]);
+    let targets = columns(&[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]);
+    for metric in [&Mae as &dyn Metric, &Rmse, &BinaryAccuracy] {
+        let (host, on_device) = both_sums(metric, &outputs, &targets);
+        close(&on_device, &host, 1e-12);
+    }
 }

@@ -1,8 +1,12 @@
 //! Adam.
 
+use candle_core::Result;
+#[cfg(feature = "cuda")]
+use sconce_ops::cuda::optimizers::Rule;
+
 use super::moments::Moments;
 use super::rule::SweepRule;
-use super::sweep::{Float, Sweep, SweepSlices};
+use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated};
 use super::{Groups, ParameterGroup};
 
 /// Adam (Kingma and Ba, 2015) as PyTorch's `torch.optim.Adam` computes it, for each element of a
@@ -104,5 +108,31 @@ impl Sweep for AdamStep {
             *v = beta2 * *v + fresh2 * (g * g);
             *p = *p - size * (*m / (v.sqrt() * correction + epsilon));
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernel(&self) -> (Rule, [f64; 8]) {
+        let terms = [
+            self.decay,
+            self.beta1,
+            1.0 - self.beta1,
+            self.beta2,
+            1.0 - self.beta2,
+            self.size,
+            self.correction,
+            self.epsilon,
+        ];
+        (Rule::Adam, terms)
+    }
+
+    fn compose(&self, old: &SweepTensors) -> Result<Updated> {
+        let g = (&old.gradient + (&old.parameter * self.decay)?)?;
+        let m = ((old.moment(0)? * self.beta1)? + (&g * (1.0 - self.beta1))?)?;
+        let v = ((old.moment(1)? * self.beta2)? + (g.sqr()? * (1.0 - self.beta2))?)?;
+        let root = v.sqrt()?.affine(self.correction, self.epsilon)?;
+        Ok(Updated {
+            parameter: (&old.parameter - ((&m / root)? * self.size)?)?,
+            moments: [Some(m), Some(v), None],
+        })
     }
 }

@@ -1,8 +1,12 @@
 //! Adam with decoupled weight decay.
 
+use candle_core::Result;
+#[cfg(feature = "cuda")]
+use sconce_ops::cuda::optimizers::Rule;
+
 use super::moments::Moments;
 use super::rule::SweepRule;
-use super::sweep::{Float, Sweep, SweepSlices};
+use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated};
 use super::{Groups, ParameterGroup};
 
 /// `AdamW` (Loshchilov and Hutter, 2019) as PyTorch's `torch.optim.AdamW` computes it, for each
@@ -104,5 +108,32 @@ impl Sweep for AdamWStep {
             *v = beta2 * *v + fresh2 * (g * g);
             *p = *p * shrink - size * (*m / (v.sqrt() * correction + epsilon));
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernel(&self) -> (Rule, [f64; 8]) {
+        let terms = [
+            self.shrink,
+            self.beta1,
+            1.0 - self.beta1,
+            self.beta2,
+            1.0 - self.beta2,
+            self.size,
+            self.correction,
+            self.epsilon,
+        ];
+        (Rule::AdamW, terms)
+    }
+
+    fn compose(&self, old: &SweepTensors) -> Result<Updated> {
+        let g = &old.gradient;
+        let m = ((old.moment(0)? * self.beta1)? + (g * (1.0 - self.beta1))?)?;
+        let v = ((old.moment(1)? * self.beta2)? + (g.sqr()? * (1.0 - self.beta2))?)?;
+        let root = v.sqrt()?.affine(self.correction, self.epsilon)?;
+        let kept = (&old.parameter * self.shrink)?;
+        Ok(Updated {
+            parameter: (kept - ((&m / root)? * self.size)?)?,
+            moments: [Some(m), Some(v), None],
+        })
     }
 }

@@ -221,13 +221,13 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device};
+    use candle_core::DType;
 
     use super::*;
     use crate::init::Init;
 
     fn parameters() -> Parameters {
-        let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(1, DType::F32, &sconce_ops::device::for_tests());
         for layer in ["fc1", "fc2"] {
             for name in ["weight", "bias"] {
                 let mut scope = parameters.scope(layer);

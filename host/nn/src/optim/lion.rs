@@ -1,8 +1,12 @@
 //! Lion: steps of equal size, by the sign of a moving average.
 
+use candle_core::Result;
+#[cfg(feature = "cuda")]
+use sconce_ops::cuda::optimizers::Rule;
+
 use super::moments::Moments;
 use super::rule::SweepRule;
-use super::sweep::{Float, Sweep, SweepSlices};
+use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated};
 use super::{Groups, ParameterGroup};
 
 /// Lion (Chen et al., Symbolic Discovery of Optimization Algorithms, 2023, algorithm 2), for each
@@ -94,5 +98,33 @@ impl Sweep for LionStep {
             *p = *p * shrink - rate * direction;
             *m = beta2 * *m + fresh2 * g;
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernel(&self) -> (Rule, [f64; 8]) {
+        let terms = [
+            self.shrink,
+            self.beta1,
+            1.0 - self.beta1,
+            self.beta2,
+            1.0 - self.beta2,
+            self.learning_rate,
+            0.0,
+            0.0,
+        ];
+        (Rule::Lion, terms)
+    }
+
+    fn compose(&self, old: &SweepTensors) -> Result<Updated> {
+        let (g, m) = (&old.gradient, old.moment(0)?);
+        let mixed = ((m * self.beta1)? + (g * (1.0 - self.beta1))?)?;
+        // candle's sign of NaN is 0.
+        let direction = mixed.ne(&mixed)?.where_cond(&mixed, &mixed.sign()?)?;
+        let kept = (&old.parameter * self.shrink)?;
+        let m = ((m * self.beta2)? + (g * (1.0 - self.beta2))?)?;
+        Ok(Updated {
+            parameter: (kept - (direction * self.learning_rate)?)?,
+            moments: [Some(m), None, None],
+        })
     }
 }

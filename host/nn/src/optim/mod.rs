@@ -45,11 +45,18 @@ pub trait Optimizer {
         parameters: &Parameters,
         gradients: &Gradients,
     ) -> Result<(), OptimizerError> {
+        #[cfg(feature = "cuda")]
+        let launch = sconce_ops::cuda::optimizers::Launch::begin();
         for index in 0..parameters.len() {
             if let Some(gradient) = gradients.at(index) {
                 self.step_one(parameters, index, gradient)?;
             }
         }
+        #[cfg(feature = "cuda")]
+        launch.finish().map_err(|source| OptimizerError::Step {
+            parameter: "all parameters".to_owned(),
+            source,
+        })?;
         Ok(())
     }
 

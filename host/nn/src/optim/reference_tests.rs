@@ -1,6 +1,6 @@
 //! The optimizers compared with PyTorch's results, written by tests/reference/optimizers.py.
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Tensor};
 use serde_json::Value;
 
 use super::OptimizerConfig;
@@ -17,13 +17,14 @@ fn numbers(value: &Value) -> Vec<f64> {
 fn tensor(reference: &Value, name: &str, values: &Value, dtype: DType) -> Tensor {
     let shape: Vec<usize> =
         serde_json::from_value(reference["shapes"][name].clone()).expect("a shape");
-    let tensor = Tensor::from_vec(numbers(values), shape, &Device::Cpu).expect("a tensor");
+    let tensor = Tensor::from_vec(numbers(values), shape, &sconce_ops::device::for_tests())
+        .expect("a tensor");
     tensor.to_dtype(dtype).expect("its type")
 }
 
 /// Initial values of the parameters.
 fn parameters(reference: &Value, dtype: DType) -> Parameters {
-    let mut parameters = Parameters::new(0, dtype, &Device::Cpu);
+    let mut parameters = Parameters::new(0, dtype, &sconce_ops::device::for_tests());
     for name in ["weight", "bias"] {
         let full = format!("fc.{name}");
         let start = tensor(reference, &full, &reference["start"][&full], dtype);

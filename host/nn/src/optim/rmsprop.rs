@@ -1,8 +1,12 @@
 //! RMSprop: gradients divided by the root of their moving mean square.
 
+use candle_core::Result;
+#[cfg(feature = "cuda")]
+use sconce_ops::cuda::optimizers::Rule;
+
 use super::moments::Moments;
 use super::rule::SweepRule;
-use super::sweep::{Float, Sweep, SweepSlices};
+use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated};
 use super::{Groups, ParameterGroup};
 
 /// RMSprop (Hinton, 2012; centred: Graves, 2013) as PyTorch's `torch.optim.RMSprop` computes it, for
@@ -156,6 +160,50 @@ impl Sweep for RmsPropStep {
                 });
             }
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernel(&self) -> (Rule, [f64; 8]) {
+        let terms = [
+            self.learning_rate,
+            self.decay,
+            self.alpha,
+            1.0 - self.alpha,
+            self.epsilon,
+            self.momentum,
+            f64::from(u8::from(self.centered)),
+            f64::from(u8::from(self.has_momentum)),
+        ];
+        (Rule::RmsProp, terms)
+    }
+
+    fn compose(&self, old: &SweepTensors) -> Result<Updated> {
+        let g = (&old.gradient + (&old.parameter * self.decay)?)?;
+        let fresh = 1.0 - self.alpha;
+        let v = ((old.moment(0)? * self.alpha)? + (g.sqr()? * fresh)?)?;
+        let (a, spread) = if self.centered {
+            let a = ((old.moment(1)? * self.alpha)? + (&g * fresh)?)?;
+            let spread = (&v - a.sqr()?)?;
+            let zeros = spread.zeros_like()?;
+            let spread = spread.lt(&zeros)?.where_cond(&zeros, &spread)?;
+            (Some(a), spread)
+        } else {
+            (None, v.clone())
+        };
+        let scaled = (g / spread.sqrt()?.affine(1.0, self.epsilon)?)?;
+        let b = if self.has_momentum {
+            let b = old.moment(1 + usize::from(self.centered))?;
+            Some(((b * self.momentum)? + &scaled)?)
+        } else {
+            None
+        };
+        let direction = b.as_ref().unwrap_or(&scaled);
+        let parameter = (&old.parameter - (direction * self.learning_rate)?)?;
+        let moments = match (a, b) {
+            (None, b) => [Some(v), b, None],
+            (a, b) => [Some(v), a, b],
+        };
+        Ok(Updated { parameter, moments })
     }
 }
 

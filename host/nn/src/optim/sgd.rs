@@ -1,9 +1,11 @@
 //! Stochastic gradient descent with momentum.
 
-use candle_core::Tensor;
+use candle_core::{Result as TensorResult, Tensor};
+#[cfg(feature = "cuda")]
+use sconce_ops::cuda::optimizers::Rule;
 
 use super::moments::Moments;
-use super::sweep::{Float, Sweep, SweepSlices, sweep};
+use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated, sweep};
 use super::{Groups, Optimizer, OptimizerError};
 use crate::parameters::Parameters;
 
@@ -161,5 +163,49 @@ impl Sweep for SgdStep {
             let direction = if self.nesterov { g + momentum * *b } else { *b };
             *p = *p - rate * direction;
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernel(&self) -> (Rule, [f64; 8]) {
+        let terms = [
+            self.learning_rate,
+            self.weight_decay,
+            self.momentum,
+            if self.is_first { 0.0 } else { self.momentum },
+            if self.is_first {
+                1.0
+            } else {
+                1.0 - self.dampening
+            },
+            f64::from(u8::from(self.nesterov)),
+            0.0,
+            0.0,
+        ];
+        (Rule::Sgd, terms)
+    }
+
+    fn compose(&self, old: &SweepTensors) -> TensorResult<Updated> {
+        let g = (&old.gradient + (&old.parameter * self.weight_decay)?)?;
+        let stepped = |direction: &Tensor| &old.parameter - (direction * self.learning_rate)?;
+        if self.momentum == 0.0 {
+            return Ok(Updated {
+                parameter: stepped(&g)?,
+                moments: [None, None, None],
+            });
+        }
+        let b = if self.is_first {
+            g.clone()
+        } else {
+            ((old.moment(0)? * self.momentum)? + (&g * (1.0 - self.dampening))?)?
+        };
+        let parameter = if self.nesterov {
+            stepped(&(g + (&b * self.momentum)?)?)?
+        } else {
+            stepped(&b)?
+        };
+        Ok(Updated {
+            parameter,
+            moments: [Some(b), None, None],
+        })
     }
 }

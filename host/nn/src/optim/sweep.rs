@@ -1,9 +1,15 @@
 //! One pass over a parameter, its gradient and its moments, in place.
+//!
+//! On the CPU it is a loop over their elements; on other devices it is composed of operations on tensors, from which new
+//! values are copied into the old ones' memory.
 
 use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Sub};
 
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail};
+use sconce_ops::are_composed;
+#[cfg(feature = "cuda")]
+use sconce_ops::cuda::optimizers;
 use sconce_ops::kernels::fill::{Rows, Schedule, fill_parts};
 use sconce_ops::kernels::region;
 use sconce_ops::vectorised;
@@ -87,6 +93,36 @@ pub(super) struct SweepSlices<'a, T> {
 pub(super) trait Sweep: Sync {
     /// Updates the elements, in the parameter's own type.
     fn run<T: Float>(&self, numbers: SweepSlices<'_, T>);
+
+    /// The kernel of the same formulas on a GPU, and its terms.
+    #[cfg(feature = "cuda")]
+    fn kernel(&self) -> (optimizers::Rule, [f64; 8]);
+
+    /// Computes the same formulas on any device: returns the new values.
+    fn compose(&self, old: &SweepTensors) -> Result<Updated>;
+}
+
+/// A parameter, its gradient in the same type, and its moments, detached.
+pub(super) struct SweepTensors {
+    pub(super) parameter: Tensor,
+    pub(super) gradient: Tensor,
+    moments: [Option<Tensor>; 3],
+}
+
+impl SweepTensors {
+    /// Returns the moment at `index`, which the optimizer has.
+    pub(super) fn moment(&self, index: usize) -> Result<&Tensor> {
+        match self.moments.get(index) {
+            Some(Some(moment)) => Ok(moment),
+            _ => bail!("the optimizer has no moment {index}"),
+        }
+    }
+}
+
+/// New values of a parameter and of its moments; none where there is no moment.
+pub(super) struct Updated {
+    pub(super) parameter: Tensor,
+    pub(super) moments: [Option<Tensor>; 3],
 }
 
 /// Runs a sweep over the storage of a parameter and its moments.
@@ -106,6 +142,20 @@ pub(super) fn sweep(
     let mut gradient = gradient.to_dtype(parameter.dtype())?.contiguous()?;
     if have_same_storage(parameter, &gradient) {
         gradient = gradient.copy()?;
+    }
+    #[cfg(feature = "cuda")]
+    if optimizers::takes(parameter) {
+        let (rule, terms) = sweep.kernel();
+        return optimizers::step(optimizers::Step {
+            rule,
+            terms,
+            parameter: parameter.detach(),
+            gradient: gradient.detach(),
+            moments: moments.clone(),
+        });
+    }
+    if are_composed(parameter) {
+        return compose(parameter, &gradient, moments, sweep);
     }
     let [first, second, third] = moments;
     let (guard, layout) = gradient.storage_and_layout();
@@ -135,6 +185,37 @@ pub(super) fn sweep(
             })
         })
     })
+}
+
+/// Computes a sweep by operations on tensors, on the parameter's device.
+fn compose(
+    parameter: &Tensor,
+    gradient: &Tensor,
+    moments: &[Option<Tensor>; 3],
+    sweep: &impl Sweep,
+) -> Result<()> {
+    let detached = |moment: &Option<Tensor>| moment.as_ref().map(Tensor::detach);
+    let updated = sweep.compose(&SweepTensors {
+        parameter: parameter.detach(),
+        gradient: gradient.detach(),
+        moments: moments.each_ref().map(detached),
+    })?;
+    for (moment, new) in moments.iter().zip(&updated.moments) {
+        if let (Some(moment), Some(new)) = (moment, new) {
+            overwrite(moment, new)?;
+        }
+    }
+    overwrite(parameter, &updated.parameter)
+}
+
+/// Copies new values into a tensor's memory.
+fn overwrite(tensor: &Tensor, new: &Tensor) -> Result<()> {
+    if tensor.elem_count() == 0 {
+        return Ok(());
+    }
+    // A contiguous tensor's reshape shares its memory.
+    let flat = tensor.detach().flatten_all()?;
+    flat.slice_set(&new.flatten_all()?.contiguous()?, 0, 0)
 }
 
 vectorised! {

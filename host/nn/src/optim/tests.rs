@@ -1,6 +1,6 @@
 //! The optimizers compared with direct implementations of their formulas.
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Tensor};
 
 use super::{Adam, AdamW, Lion, Optimizer, OptimizerConfig, RmsProp, Sgd};
 use crate::gradients::Gradients;
@@ -12,7 +12,7 @@ const SIZE: usize = 7;
 const STEPS: u64 = 50;
 
 fn parameters(dtype: DType) -> Parameters {
-    let mut parameters = Parameters::new(11, dtype, &Device::Cpu);
+    let mut parameters = Parameters::new(11, dtype, &sconce_ops::device::for_tests());
     let init = Init::Normal {
         mean: 0.0,
         std: 1.0,
@@ -49,7 +49,7 @@ fn gradients(parameters: &Parameters, step: u64) -> Gradients {
         .into_iter()
         .flat_map(|g| [g, f64::NAN])
         .collect();
-    let strided = Tensor::from_vec(wide, (SIZE, 2), &Device::Cpu)
+    let strided = Tensor::from_vec(wide, (SIZE, 2), &sconce_ops::device::for_tests())
         .and_then(|t| t.to_dtype(dtype))
         .and_then(|t| t.narrow(1, 0, 1))
         .and_then(|t| t.squeeze(1))
@@ -260,7 +260,10 @@ fn lion_stands_still_where_there_is_no_gradient_and_shows_nan() {
     let mut gradients = gradients(&parameters, 0);
     let mut one_nan = [0.0_f32; SIZE];
     one_nan[2] = f32::NAN;
-    gradients.set(0, Tensor::new(&one_nan, &Device::Cpu).expect("a gradient"));
+    gradients.set(
+        0,
+        Tensor::new(&one_nan, &sconce_ops::device::for_tests()).expect("a gradient"),
+    );
     let mut lion = Lion::new(0.1);
     lion.step(&parameters, &gradients).expect("a step");
     let end = values(&parameters, "m.w");
@@ -341,8 +344,11 @@ fn a_restored_state_goes_on_with_the_same_bits() {
 #[test]
 fn a_state_of_another_model_is_refused() {
     let parameters = parameters(DType::F32);
-    let ones = |count: usize| Tensor::ones(count, DType::F32, &Device::Cpu).expect("ones");
-    let count = |steps: i64| Tensor::new(steps, &Device::Cpu).expect("a number");
+    let ones = |count: usize| {
+        Tensor::ones(count, DType::F32, &sconce_ops::device::for_tests()).expect("ones")
+    };
+    let count =
+        |steps: i64| Tensor::new(steps, &sconce_ops::device::for_tests()).expect("a number");
     for (name, tensor, words) in [
         ("m.v.exp_avg", ones(SIZE), "`m.v.exp_avg`"),
         ("m.w.momentum_buffer", ones(SIZE), "`m.w.momentum_buffer`"),
@@ -369,10 +375,10 @@ fn a_state_of_another_model_is_refused() {
 
 #[test]
 fn a_state_of_another_shape_and_as_many_numbers_is_refused() {
-    let mut parameters = Parameters::new(11, DType::F32, &Device::Cpu);
+    let mut parameters = Parameters::new(11, DType::F32, &sconce_ops::device::for_tests());
     let mut scope = parameters.scope("m");
     scope.parameter("w", &[2, 3], Init::ONES).expect("w");
-    let turned = Tensor::ones((3, 2), DType::F32, &Device::Cpu).expect("ones");
+    let turned = Tensor::ones((3, 2), DType::F32, &sconce_ops::device::for_tests()).expect("ones");
     let error = AdamW::new(0.1)
         .load_state(&parameters, &[("m.w.exp_avg".to_owned(), turned)])
         .expect_err("turned");
@@ -393,7 +399,7 @@ fn a_refused_state_leaves_the_old_one() {
         state.iter().map(numbers).collect::<Vec<_>>()
     };
     let before = state(&adamw);
-    let ones = Tensor::ones(SIZE, DType::F64, &Device::Cpu).expect("ones");
+    let ones = Tensor::ones(SIZE, DType::F64, &sconce_ops::device::for_tests()).expect("ones");
     let half = [("m.w.exp_avg".to_owned(), ones)];
     assert!(adamw.load_state(&parameters, &half).is_err());
     assert_eq!(before, state(&adamw));

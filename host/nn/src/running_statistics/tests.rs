@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Tensor};
 use serde_json::{Value, json};
 
 use crate::ops::AcrossRanks;
@@ -22,7 +22,7 @@ struct Process {
 impl Process {
     fn new(model: Value) -> Process {
         let config: ModelConfig = serde_json::from_value(model).expect("a model");
-        let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(3, DType::F32, &sconce_ops::device::for_tests());
         let classes = (0..5).map(|class| class.to_string()).collect();
         let signal = Signal::numbers(vec![3, 8, 8]);
         let network = config.build(&mut parameters, &signal, &Targets::Class(classes));

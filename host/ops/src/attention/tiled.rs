@@ -397,7 +397,7 @@ vectorised! {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device, Result, Tensor, Var};
+    use candle_core::{DType, Result, Tensor, Var};
 
     use crate::{attention, normal_numbers};
 
@@ -417,7 +417,9 @@ mod tests {
                 let qkv = Var::from_tensor(&qkv.to_dtype(dtype)?)?;
                 let y = attention(&qkv, heads, causal)?;
                 // Each output has a different weight in the loss.
-                let factors = Tensor::arange(0.0, y.elem_count() as f64, &Device::Cpu)?.cos()?;
+                let factors =
+                    Tensor::arange(0.0, y.elem_count() as f64, &crate::device::for_tests())?
+                        .cos()?;
                 let factors = factors.reshape(y.shape())?;
                 let factors = factors.to_dtype(DType::F32)?.to_dtype(dtype)?;
                 let gradients = (&y * factors)?.sum_all()?.backward()?;

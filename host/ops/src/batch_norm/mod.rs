@@ -119,8 +119,7 @@ pub fn batch_norm_then(
     epsilon: f64,
     relu: bool,
 ) -> Result<Tensor> {
-    // What ranks exchange is computed by kernels.
-    if composed::is_chosen(inputs[0]) && !matches!(source, StatisticsSource::Ranks(_)) {
+    if composed::is_chosen(inputs[0]) {
         return composed::batch_norm(inputs, statistics, &source, epsilon, relu);
     }
     let statistics = ChannelStatistics {

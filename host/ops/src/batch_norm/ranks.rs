@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use candle_core::{Device, Result, Tensor, bail};
+use candle_core::{Result, Tensor, bail};
 
 use super::ChannelStatistics;
 
@@ -71,7 +71,7 @@ impl SharedBatch {
             together.add(*count, means, variances);
         }
         let tensor = |values: Vec<f64>| {
-            Tensor::from_vec(values, channels, &Device::Cpu)?.to_dtype(own.mean.dtype())
+            Tensor::from_vec(values, channels, own.mean.device())?.to_dtype(own.mean.dtype())
         };
         Ok(ChannelStatistics {
             mean: tensor(together.means)?,
@@ -81,7 +81,7 @@ impl SharedBatch {
     }
 
     /// Sums over the ranks whose batches count of each of these values.
-    pub(super) fn sums(&self, mut own: Vec<f64>) -> Result<Vec<f64>> {
+    pub(crate) fn sums(&self, mut own: Vec<f64>) -> Result<Vec<f64>> {
         if !self.counts {
             own.fill(0.0);
         }

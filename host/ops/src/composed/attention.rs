@@ -1,11 +1,15 @@
 //! Attention and softmax.
 
-use candle_core::{D, DType, Device, Result, Tensor};
+use candle_core::{D, Device, Result, Tensor};
 
 use super::of;
+use super::tables::Tables;
+use crate::autocast::{operand, widened};
 
 /// Multi-head attention from packed queries, keys and values, (batch, length, 3 · width).
 pub(crate) fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
+    let qkv = &*operand(qkv)?;
+    own_kernel!(crate::cuda::attention::attention(qkv, heads, causal));
     of([qkv], |[qkv]| {
         let (batch, length, three) = qkv.dims3()?;
         let width = three / 3;
@@ -16,8 +20,9 @@ pub(crate) fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tens
             heads.transpose(1, 2)?.contiguous()
         };
         let (q, k, v) = (part(0)?, part(1)?, part(2)?);
-        let scores = (q.matmul(&k.transpose(2, 3)?.contiguous()?)? * (head as f64).powf(-0.5))?;
-        let weights = softmax_of(&scores, causal)?;
+        let scores = q.matmul(&k.transpose(2, 3)?.contiguous()?)?;
+        let scores = (&*widened(&scores)? * (head as f64).powf(-0.5))?;
+        let weights = softmax_of(&scores, causal)?.to_dtype(qkv.dtype())?;
         let heads = weights.matmul(&v)?.transpose(1, 2)?;
         heads.reshape((batch, length, width))
     })
@@ -25,14 +30,18 @@ pub(crate) fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tens
 
 /// Softmax over the last dimension.
 pub(crate) fn softmax(x: &Tensor, causal: bool) -> Result<Tensor> {
-    of([x], |[x]| softmax_of(x, causal))
+    own_kernel!(crate::cuda::softmax::softmax(x, causal));
+    of([x], |[x]| softmax_of(&*widened(x)?, causal))
 }
 
 fn softmax_of(x: &Tensor, causal: bool) -> Result<Tensor> {
     let masked;
     let x = if causal {
         let (queries, keys) = (x.dim(D::Minus2)?, x.dim(D::Minus1)?);
-        masked = x.broadcast_add(&mask(queries, keys, x.dtype(), x.device())?)?;
+        let mask = MASKS.get((queries, keys), x.device(), |_| {
+            mask(queries, keys, x.device())
+        })?;
+        masked = x.broadcast_add(&mask.to_dtype(x.dtype())?)?;
         &masked
     } else {
         x
@@ -42,8 +51,10 @@ fn softmax_of(x: &Tensor, causal: bool) -> Result<Tensor> {
     powers.broadcast_div(&powers.sum_keepdim(D::Minus1)?)
 }
 
+static MASKS: Tables<(usize, usize), Tensor> = Tables::new();
+
 /// 0 where the query i sees the key, up to i + keys − queries, and −∞ elsewhere.
-fn mask(queries: usize, keys: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+fn mask(queries: usize, keys: usize, device: &Device) -> Result<Tensor> {
     let of = |place: usize| {
         let (query, key) = (place / keys.max(1), place % keys.max(1));
         if key + queries <= query + keys {
@@ -53,5 +64,5 @@ fn mask(queries: usize, keys: usize, dtype: DType, device: &Device) -> Result<Te
         }
     };
     let numbers: Vec<f32> = (0..queries * keys).map(of).collect();
-    Tensor::from_vec(numbers, (queries, keys), device)?.to_dtype(dtype)
+    Tensor::from_vec(numbers, (queries, keys), device)
 }

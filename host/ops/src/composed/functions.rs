@@ -2,8 +2,11 @@
 
 use candle_core::{Result, Tensor};
 
+use super::given::given2;
 use super::of;
+use crate::autocast::{operand, promoted, widened};
 use crate::elementwise::Function;
+use crate::tape::reshape;
 
 /// x · Wᵀ + b over the last dimension, and a function of it.
 pub(crate) fn linear(
@@ -12,36 +15,55 @@ pub(crate) fn linear(
     bias: Option<&Tensor>,
     function: Option<Function>,
 ) -> Result<Tensor> {
-    let product = |x: &Tensor, weight: &Tensor| {
-        let (outputs, inputs) = weight.dims2()?;
-        let mut shape = x.dims().to_vec();
-        let rows = x.elem_count() / inputs.max(1);
-        if let Some(last) = shape.last_mut() {
-            *last = outputs;
-        }
-        x.reshape((rows, inputs))?
-            .matmul(&weight.t()?)?
-            .reshape(shape)
-    };
+    let (outputs, inputs) = weight.dims2()?;
+    let mut shape = x.dims().to_vec();
+    let rows = x.elem_count() / inputs.max(1);
+    if let Some(last) = shape.last_mut() {
+        *last = outputs;
+    }
+    let x = reshape(x, (rows, inputs))?;
+    let y = product(&*operand(&x)?, &*operand(weight)?)?;
+    #[cfg(feature = "cuda")]
+    if let Some(bias) = bias
+        && let Some(y) = crate::cuda::activation::add_bias(&y, bias, function)?
+    {
+        return reshape(&y, shape);
+    }
     let y = match bias {
-        Some(bias) => of([x, weight, bias], |[x, weight, bias]| {
-            product(x, weight)?.broadcast_add(bias)
-        }),
-        None => of([x, weight], |[x, weight]| product(x, weight)),
-    }?;
+        Some(bias) => of([&y, bias], |[y, bias]| {
+            y.broadcast_add(&bias.to_dtype(y.dtype())?)
+        })?,
+        None => y,
+    };
+    let y = reshape(&y, shape)?;
     function.map_or(Ok(y.clone()), |function| apply(&y, function))
+}
+
+/// x · Wᵀ of matrices.
+fn product(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let y = x.detach().matmul(&weight.detach().t()?)?;
+    given2([x, weight], y, |[x, weight], gradient, wanted| {
+        let gradient = gradient.contiguous()?;
+        let [of_x, of_weight] = wanted;
+        Ok([
+            of_x.then(|| gradient.matmul(weight)).transpose()?,
+            of_weight.then(|| gradient.t()?.matmul(x)).transpose()?,
+        ])
+    })
 }
 
 /// An activation function of every element.
 pub(crate) fn apply(x: &Tensor, function: Function) -> Result<Tensor> {
+    own_kernel!(crate::cuda::activation::apply(x, function));
     of([x], |[x]| match function {
         Function::Relu => relu(x),
         Function::Gelu => {
             // x · Φ(x), with Φ(x) = (1 + erf(x / √2)) / 2.
-            let normal = ((x * std::f64::consts::FRAC_1_SQRT_2)?.erf()? + 1.0)?;
-            (x * normal)? * 0.5
+            let wide = &*widened(x)?;
+            let normal = ((wide * std::f64::consts::FRAC_1_SQRT_2)?.erf()? + 1.0)?;
+            ((wide * normal)? * 0.5)?.to_dtype(x.dtype())
         }
-        Function::Silu => x.silu(),
+        Function::Silu => widened(x)?.silu()?.to_dtype(x.dtype()),
     })
 }
 
@@ -52,17 +74,23 @@ pub(super) fn relu(x: &Tensor) -> Result<Tensor> {
     x.le(&zeros)?.where_cond(&zeros, x)
 }
 
-/// a + b.
+/// a + b, in the wider of their types.
 pub(crate) fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    of([a, b], |[a, b]| a + b)
+    of([a, b], |[a, b]| {
+        let (a, b) = promoted(a, b)?;
+        &*a + &*b
+    })
 }
 
-/// max(a + b, 0).
+/// max(a + b, 0), in the wider of their types.
 pub(crate) fn add_relu(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    of([a, b], |[a, b]| relu(&(a + b)?))
+    of([a, b], |[a, b]| {
+        let (a, b) = promoted(a, b)?;
+        relu(&(&*a + &*b)?)
+    })
 }
 
 /// Elements times constant factors.
 pub(crate) fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
-    of([x], |[x]| x * factors.detach())
+    of([x], |[x]| x * factors.detach().to_dtype(x.dtype())?)
 }

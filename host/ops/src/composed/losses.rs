@@ -1,8 +1,10 @@
 //! Losses, and the check for what is not finite.
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{D, DType, Result, Tensor};
 
+use super::given::given1;
 use super::of;
+use crate::autocast::widened;
 use crate::cross_entropy::CrossEntropyTerms;
 
 /// Cross entropy of logits (rows, classes), as [`cross_entropy`](crate::cross_entropy()), which has checked the targets.
@@ -12,43 +14,146 @@ pub(crate) fn cross_entropy(
     terms: &CrossEntropyTerms,
     divisor: f64,
 ) -> Result<Tensor> {
-    of([logits], |[x]| {
-        let (device, dtype) = (x.device(), x.dtype());
-        let classes = x.dim(1)?;
-        // What does not count may hold anything, NaN too.
-        let counting = targets.iter().zip(0_u32..);
-        let (targets, rows): (Vec<u32>, Vec<u32>) = counting
-            .filter_map(|(target, row)| target.map(|target| (target, row)))
-            .unzip();
-        let count = rows.len();
-        let x = x.index_select(&Tensor::new(rows, device)?, 0)?;
-        let log_sums = log_sum_exp(&x)?;
-        let weight = |target: &u32| match &terms.weights {
-            Some(weights) => weights.get(*target as usize).copied().unwrap_or(0.0),
-            None => 1.0,
+    let targets: Vec<u32> = targets.iter().map(|y| y.unwrap_or(u32::MAX)).collect();
+    let targets = Tensor::new(targets, logits.device())?;
+    own_kernel!(crate::cuda::cross_entropy::cross_entropy(
+        logits,
+        &targets,
+        Some(u32::MAX),
+        terms,
+        Some(divisor)
+    ));
+    let divisor = Tensor::new(divisor, logits.device())?;
+    of_rows(
+        logits,
+        &Targets::of(logits, &targets, Some(u32::MAX))?,
+        terms,
+        Some(divisor),
+    )
+}
+
+/// Cross entropy of logits (rows, classes) with targets (rows) on the same device, none of which is read here: the mean
+/// over those that are not `ignored`, by their classes' weights; 0 if none counts, and NaN for a target that is none of
+/// the classes.
+pub(crate) fn cross_entropy_on_device(
+    logits: &Tensor,
+    targets: &Tensor,
+    ignored: Option<u32>,
+    terms: &CrossEntropyTerms,
+) -> Result<Tensor> {
+    own_kernel!(crate::cuda::cross_entropy::cross_entropy(
+        logits, targets, ignored, terms, None
+    ));
+    of_rows(logits, &Targets::of(logits, targets, ignored)?, terms, None)
+}
+
+/// Targets of (rows, classes).
+struct Targets {
+    /// A class of each row, the first where the target is none: (rows, 1).
+    classes: Tensor,
+    /// 1 for rows that count, else 0, as `u8`: (rows, 1).
+    counted: Tensor,
+    /// 1 for rows that count and whose target is none of the classes.
+    unknown: Tensor,
+}
+
+impl Targets {
+    fn of(logits: &Tensor, targets: &Tensor, ignored: Option<u32>) -> Result<Targets> {
+        let (rows, classes) = logits.dims2()?;
+        let targets = targets.detach().reshape((rows, 1))?;
+        let is_known = targets.lt(classes as u32)?;
+        let counted = match ignored {
+            Some(ignored) => targets.ne(ignored)?,
+            None => targets.ones_like()?.to_dtype(DType::U8)?,
         };
-        let weights: Vec<f64> = targets.iter().map(weight).collect();
-        let weights = Tensor::from_vec(weights, (count, 1), device)?.to_dtype(dtype)?;
-        let targets = Tensor::from_vec(targets, (count, 1), device)?;
-        // ℓ(y) = log Σ exp − x[y].
-        let of_targets = ((&log_sums - x.gather(&targets, 1)?)? * weights)?.sum_all()?;
-        let mut loss = (of_targets * ((1.0 - terms.smoothing) / divisor))?;
-        if terms.smoothing > 0.0 {
-            let weights = terms.weights.clone().unwrap_or_else(|| vec![1.0; classes]);
-            let all: f64 = weights.iter().sum();
-            let weights = Tensor::from_vec(weights, (1, classes), device)?.to_dtype(dtype)?;
-            // Σ w · ℓ = Σ w · log Σ exp − Σ w · x.
-            let of_all = ((log_sums * all)? - x.broadcast_mul(&weights)?.sum_keepdim(1)?)?;
-            let share = terms.smoothing / classes as f64 / divisor;
-            loss = (loss + (of_all.sum_all()? * share)?)?;
+        Ok(Targets {
+            classes: is_known.where_cond(&targets, &targets.zeros_like()?)?,
+            unknown: counted.gt(&is_known)?,
+            counted,
+        })
+    }
+}
+
+/// The loss of all rows; divided by the sum of the weights of the targets that count unless a divisor is given.
+///
+/// With p the softmax of a row, w its target's weight and ε the smoothing, the gradient of its logit i is
+/// (1 − ε) · w · (pᵢ − [i is the target]) + ε / classes · (pᵢ · Σ weights − weight of i), divided like the loss.
+fn of_rows(
+    logits: &Tensor,
+    targets: &Targets,
+    terms: &CrossEntropyTerms,
+    divisor: Option<Tensor>,
+) -> Result<Tensor> {
+    let logits = &*widened(logits)?;
+    let (rows, classes) = logits.dims2()?;
+    let (dtype, device) = (logits.dtype(), logits.device());
+    let weights = match &terms.weights {
+        Some(weights) => Tensor::new(weights.as_slice(), device)?.to_dtype(dtype)?,
+        None => Tensor::ones(classes, dtype, device)?,
+    };
+    let all: f64 = match &terms.weights {
+        Some(weights) => weights.iter().sum(),
+        None => classes as f64,
+    };
+    let spread = terms.smoothing / classes as f64;
+    let mut counts = targets.counted.clone();
+    let mut counted = counts.to_dtype(dtype)?;
+    let of_targets = if terms.weights.is_some() {
+        let of_targets = weights.index_select(&targets.classes.flatten_all()?, 0)?;
+        (of_targets.reshape((rows, 1))? * &counted)?
+    } else {
+        counted.clone()
+    };
+    if divisor.is_none() && terms.weights.is_some() {
+        // Where all that count weigh nothing, nothing counts.
+        let is_any = of_targets.sum_all()?.gt(0.0)?;
+        counts = counts.broadcast_mul(&is_any)?;
+        counted = counts.to_dtype(dtype)?;
+    }
+    let divisor = if let Some(divisor) = divisor {
+        divisor.to_dtype(dtype)?
+    } else {
+        // Where nothing counts, the sum is 0 too.
+        let total = of_targets.sum_all()?;
+        (&total + total.eq(0.0)?.to_dtype(dtype)?)?
+    };
+    // What does not count may hold anything, NaN too.
+    let is_counted = counts.broadcast_as((rows, classes))?.contiguous()?;
+    let cleaned = move |x: &Tensor| is_counted.where_cond(x, &x.zeros_like()?);
+    let x = cleaned(&logits.detach())?;
+    let log_sums = log_sum_exp(&x)?;
+    let weights = weights.reshape((1, classes))?;
+    let chosen = x.gather(&targets.classes, 1)?;
+    let mut losses = ((&log_sums - chosen)? * &of_targets)?;
+    if spread > 0.0 {
+        let of_all = x.broadcast_mul(&weights)?.sum_keepdim(1)?;
+        let of_all = (((&log_sums * all)? - of_all)? * &counted)?;
+        losses = ((losses * (1.0 - terms.smoothing))? + (of_all * spread)?)?;
+    }
+    let nan = Tensor::full(f32::NAN, (rows, 1), device)?.to_dtype(dtype)?;
+    let losses = targets.unknown.where_cond(&nan, &losses)?;
+    let loss = (losses.sum_all()? / &divisor)?;
+    let own = targets.classes.clone();
+    let kept = 1.0 - terms.smoothing;
+    given1(logits, loss, move |[x], gradient, _| {
+        let scale = (gradient / &divisor)?.reshape((1, 1))?;
+        let of_target = (&of_targets * kept)?;
+        let powers = cleaned(x)?.broadcast_sub(&log_sums)?.exp()?;
+        let factor = (&of_target + (&counted * (all * spread))?)?;
+        let mut of_x = powers.broadcast_mul(&factor)?;
+        let classes = Tensor::arange(0, classes as u32, x.device())?.unsqueeze(0)?;
+        let is_target = own.broadcast_eq(&classes)?.to_dtype(x.dtype())?;
+        of_x = (of_x - is_target.broadcast_mul(&of_target)?)?;
+        if spread > 0.0 {
+            of_x = (of_x - (&counted * spread)?.broadcast_mul(&weights)?)?;
         }
-        Ok(loss)
+        Ok([Some(of_x.broadcast_mul(&scale)?)])
     })
 }
 
 /// log Σ exp(x) of each row.
 fn log_sum_exp(x: &Tensor) -> Result<Tensor> {
-    let largest = x.detach().max_keepdim(D::Minus1)?;
+    let largest = x.max_keepdim(D::Minus1)?;
     let sums = x.broadcast_sub(&largest)?.exp()?.sum_keepdim(D::Minus1)?;
     sums.log()? + largest
 }
@@ -56,7 +161,7 @@ fn log_sum_exp(x: &Tensor) -> Result<Tensor> {
 /// Mean of (x − y)² over all elements.
 pub(crate) fn mean_squared_error(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     of([x, y], |[x, y]| {
-        let squares = (x - y)?.sqr()?.sum_all()?;
+        let squares = (&*widened(x)? - &*widened(y)?)?.sqr()?.sum_all()?;
         squares / (x.elem_count().max(1) as f64)
     })
 }
@@ -65,6 +170,6 @@ pub(crate) fn mean_squared_error(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 pub(crate) fn is_finite(x: &Tensor) -> Result<bool> {
     // x · 0 is 0 for finite x, and NaN otherwise.
     let sum = (x.detach() * 0.0)?.sum_all()?;
-    let sum = sum.to_dtype(candle_core::DType::F64)?.to_scalar::<f64>()?;
+    let sum = sum.to_dtype(DType::F64)?.to_scalar::<f64>()?;
     Ok(sum.is_finite())
 }

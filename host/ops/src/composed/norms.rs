@@ -1,10 +1,12 @@
 //! Batch, layer and RMS norm.
 
-use candle_core::{D, Result, Tensor, bail};
+use candle_core::{D, DType, Result, Tensor, bail};
 
 use super::functions::relu;
+use super::given::given1;
 use super::of;
-use crate::batch_norm::{ChannelStatistics, StatisticsSource};
+use crate::autocast::widened;
+use crate::batch_norm::{ChannelStatistics, SharedBatch, StatisticsSource};
 
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension.
 pub(crate) fn layer_norm(
@@ -13,7 +15,9 @@ pub(crate) fn layer_norm(
     bias: &Tensor,
     epsilon: f64,
 ) -> Result<Tensor> {
+    own_kernel!(crate::cuda::row_norm::layer_norm(x, weight, bias, epsilon));
     of([x, weight, bias], |[x, weight, bias]| {
+        let x = &*widened(x)?;
         let distances = x.broadcast_sub(&x.mean_keepdim(D::Minus1)?)?;
         root_scaled(&distances, epsilon)?
             .broadcast_mul(weight)?
@@ -23,8 +27,9 @@ pub(crate) fn layer_norm(
 
 /// x / √(mean of x² + ε) · weight over the last dimension.
 pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
+    own_kernel!(crate::cuda::row_norm::rms_norm(x, weight, epsilon));
     of([x, weight], |[x, weight]| {
-        root_scaled(x, epsilon)?.broadcast_mul(weight)
+        root_scaled(&*widened(x)?, epsilon)?.broadcast_mul(weight)
     })
 }
 
@@ -52,7 +57,8 @@ fn flat(x: &Tensor) -> Result<Tensor> {
 
 /// Statistics of a batch, without a gradient.
 pub(crate) fn statistics(x: &Tensor) -> Result<ChannelStatistics> {
-    let x = flat(&x.detach())?;
+    own_kernel!(crate::cuda::batch_norm::statistics(x));
+    let x = flat(&*widened(&x.detach())?)?;
     let (mean, variance) = of_channels(&x)?;
     let (batch, channels, inner) = x.dims3()?;
     Ok(ChannelStatistics {
@@ -70,25 +76,61 @@ pub(crate) fn batch_norm(
     epsilon: f64,
     with_relu: bool,
 ) -> Result<Tensor> {
+    own_kernel!(crate::cuda::batch_norm::batch_norm(
+        inputs, statistics, source, epsilon, with_relu
+    ));
     of(inputs, |[x, weight, bias]| {
-        let flat = flat(x)?;
+        let flat = flat(&*widened(x)?)?;
         let each = |tensor: &Tensor| tensor.reshape((1, tensor.elem_count(), 1));
         let (mean, variance) = match source {
             StatisticsSource::Batch => of_channels(&flat)?,
-            StatisticsSource::Constant => (
+            StatisticsSource::Constant | StatisticsSource::Ranks(_) => (
                 each(&statistics.mean.detach())?,
                 each(&statistics.variance.detach())?,
             ),
-            StatisticsSource::Ranks(_) => bail!(
-                "batch norm with the statistics of all ranks is computed by kernels of the CPU alone"
-            ),
         };
         let scale = (variance + epsilon)?.sqrt()?.recip()?;
-        let normalised = flat.broadcast_sub(&mean)?.broadcast_mul(&scale)?;
+        let normalised = match source {
+            StatisticsSource::Ranks(batch) => {
+                across(&flat, (mean, scale), (batch.clone(), statistics.count))?
+            }
+            _ => flat.broadcast_sub(&mean)?.broadcast_mul(&scale)?,
+        };
         let y = normalised
             .broadcast_mul(&each(weight)?)?
             .broadcast_add(&each(bias)?)?
-            .reshape(x.dims())?;
+            .reshape(x.dims())?
+            .to_dtype(x.dtype())?;
         if with_relu { relu(&y) } else { Ok(y) }
+    })
+}
+
+/// (x − mean) · scale of (batch, channels, elements), by statistics of the batches of all ranks, from `count` values of
+/// each channel.
+///
+/// With n the result and g its gradient, that of x is scale · (g − mean of g − n · mean of g · n), with means over all
+/// ranks, which exchange their sums.
+fn across(
+    x: &Tensor,
+    (mean, scale): (Tensor, Tensor),
+    (batch, count): (SharedBatch, usize),
+) -> Result<Tensor> {
+    let scale_of = scale.clone();
+    let normalised = move |x: &Tensor| x.broadcast_sub(&mean)?.broadcast_mul(&scale);
+    let y = normalised(&x.detach())?;
+    let channels = x.dim(1)?;
+    given1(x, y, move |[x], gradient, _| {
+        let n = normalised(x)?;
+        let sums = Tensor::cat(&[gradient.sum((0, 2))?, (gradient * &n)?.sum((0, 2))?], 0)?;
+        let sums = batch.sums(sums.to_dtype(DType::F64)?.to_vec1()?)?;
+        let means: Vec<f64> = (sums.into_iter())
+            .map(|sum| sum / count.max(1) as f64)
+            .collect();
+        let means = Tensor::from_vec(means, (2, channels), x.device())?.to_dtype(x.dtype())?;
+        let each = |row: usize| means.get(row)?.reshape((1, channels, 1));
+        let rest = gradient
+            .broadcast_sub(&each(0)?)?
+            .sub(&n.broadcast_mul(&each(1)?)?)?;
+        Ok([Some(rest.broadcast_mul(&scale_of)?)])
     })
 }

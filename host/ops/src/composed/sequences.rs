@@ -3,9 +3,11 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::of;
+use crate::autocast::{promoted, widened};
 
 /// Rows of a table (tokens, width) selected by integers.
 pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
+    own_kernel!(crate::cuda::embedding::embedding(table, tokens));
     of([table], |[table]| {
         let mut shape = tokens.dims().to_vec();
         shape.push(table.dim(1)?);
@@ -32,7 +34,9 @@ fn check(tokens: &Tensor, rows: usize) -> Result<()> {
 pub(crate) fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
     of([x, table], |[x, table]| {
         let length = x.dim(candle_core::D::Minus2)?;
-        x.broadcast_add(&table.narrow(0, 0, length)?)
+        let table = table.narrow(0, 0, length)?;
+        let (x, table) = promoted(x, &table)?;
+        x.broadcast_add(&table)
     })
 }
 
@@ -47,6 +51,6 @@ pub(crate) fn mean_positions(x: &Tensor) -> Result<Tensor> {
         if x.dim(1)? == 0 {
             bail!("there are no positions for a mean")
         }
-        x.mean(1)
+        widened(x)?.mean(1)
     })
 }

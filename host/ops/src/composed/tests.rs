@@ -2,7 +2,7 @@
 //!
 //! Where all operations are composed (see [`VARIABLE`]), both sides are, and only the gradients are checked.
 
-use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_core::{DType, Result, Tensor, Var};
 
 use super::*;
 use crate::batch_norm::{ChannelStatistics, StatisticsSource};
@@ -111,14 +111,14 @@ fn layers_are_their_kernels() -> Result<()> {
         |x| mean_positions(&x[0]),
         |x| crate::mean_positions(&x[0]),
     )?;
-    let tokens = Tensor::new(&[[3_u32, 0], [3, 1]], &Device::Cpu)?;
+    let tokens = Tensor::new(&[[3_u32, 0], [3, 1]], &crate::device::for_tests())?;
     check(
         "embedding",
         &[&[4, 3]],
         |x| embedding(&x[0], &tokens),
         |x| crate::embedding(&x[0], &tokens),
     )?;
-    let factors = Tensor::new(&[[0.0, 2.0], [2.0, 0.0]], &Device::Cpu)?;
+    let factors = Tensor::new(&[[0.0, 2.0], [2.0, 0.0]], &crate::device::for_tests())?;
     check(
         "mask",
         &[&[2, 2]],
@@ -138,8 +138,8 @@ fn batch_norms_are_their_kernels() -> Result<()> {
         let of = |x: &Tensor| match source {
             StatisticsSource::Batch => statistics(x),
             _ => Ok(ChannelStatistics {
-                mean: Tensor::new(&[0.5, -0.25, 0.0], &Device::Cpu)?,
-                variance: Tensor::new(&[2.0, 0.5, 1.0], &Device::Cpu)?,
+                mean: Tensor::new(&[0.5, -0.25, 0.0], &crate::device::for_tests())?,
+                variance: Tensor::new(&[2.0, 0.5, 1.0], &crate::device::for_tests())?,
                 count: 7,
             }),
         };
@@ -173,7 +173,33 @@ fn losses_are_their_kernels() -> Result<()> {
             |x| cross_entropy(&x[0], &targets, &terms, 3.0),
             |x| crate::cross_entropy(&x[0], &targets, terms.clone(), 3.0),
         )?;
+        let unread = Tensor::new(&[2_u32, 9, 0, 2], &crate::device::for_tests())?;
+        let divisor = match &terms.weights {
+            Some(weights) => 2.0 * weights[2] + weights[0],
+            None => 3.0,
+        };
+        check(
+            "cross entropy of targets that are not read",
+            &[&[4, 3]],
+            |x| crate::cross_entropy_on_device(&x[0], &unread, Some(9), &terms),
+            |x| crate::cross_entropy(&x[0], &targets, terms.clone(), divisor),
+        )?;
     }
+    // Targets that don't count may be anything, and rows that don't count may hold anything; other targets may not.
+    let logits = Tensor::new(
+        &[[1.0_f32, 2.0], [f32::NAN, 0.0]],
+        &crate::device::for_tests(),
+    )?;
+    let loss = |targets: [u32; 2]| {
+        let (targets, terms) = (
+            Tensor::new(&targets, &crate::device::for_tests())?,
+            &CrossEntropyTerms::default(),
+        );
+        crate::cross_entropy_on_device(&logits, &targets, Some(7), terms)?.to_scalar::<f32>()
+    };
+    assert!((loss([1, 7])? - 0.313_261_7).abs() < 1e-6);
+    assert!(loss([7, 7])?.abs() < f32::EPSILON);
+    assert!(loss([2, 7])?.is_nan());
     check(
         "squared error",
         &[&[3, 4], &[3, 4]],
@@ -182,7 +208,7 @@ fn losses_are_their_kernels() -> Result<()> {
     )?;
     for (number, expected) in [(1.0, true), (f32::NAN, false), (f32::NEG_INFINITY, false)] {
         assert_eq!(
-            is_finite(&Tensor::new(&[0.0, number], &Device::Cpu)?)?,
+            is_finite(&Tensor::new(&[0.0, number], &crate::device::for_tests())?)?,
             expected
         );
     }
@@ -262,7 +288,7 @@ fn pooling_is_its_kernel_also_between_equal_elements() -> Result<()> {
     let (down, across) = (sliding(2, 2, 2, 0), sliding(4, 2, 2, 0));
     let x = Var::new(
         &[[[1.0_f32, 1.0, f32::NAN, 3.0], [0.0, 1.0, 2.0, 4.0]]],
-        &Device::Cpu,
+        &crate::device::for_tests(),
     )?;
     let y = pool2d(&x, PoolKind::Max, &down, &across)?;
     let gradients = y.sum_all()?.backward()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Var};
+use candle_core::{CpuStorage, CustomOp1, Device, Layout, Result, Shape, Var};
 
 use super::*;
 use crate::tape::apply1;
@@ -29,12 +29,14 @@ impl CustomOp1 for Counted {
 
 #[test]
 fn nothing_below_the_first_trained_parameter_is_differentiated() {
-    let var = |seed| {
-        let numbers = normal_numbers(seed, (3, 3)).expect("numbers");
-        Var::from_tensor(&numbers).expect("a variable")
+    // `Counted` computes on the CPU only.
+    let numbers = |seed, shape: (usize, usize)| {
+        let numbers = normal_numbers(seed, shape).expect("numbers");
+        numbers.to_device(&Device::Cpu).expect("on the CPU")
     };
+    let var = |seed| Var::from_tensor(&numbers(seed, (3, 3))).expect("a variable");
     let (body, head) = (var(1), var(2));
-    let x = normal_numbers(3, (2, 3)).expect("inputs");
+    let x = numbers(3, (2, 3));
     let run = |held: &[&Tensor], by_candle: bool| -> Result<[usize; 3]> {
         let counts: [Arc<AtomicUsize>; 3] = std::array::from_fn(|_| Arc::default());
         let counted = |x: &Tensor, index: usize| apply1(x, Counted(Arc::clone(&counts[index])));

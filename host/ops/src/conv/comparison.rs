@@ -1,6 +1,6 @@
 //! Comparison of the algorithms for `f32` with the matrix of windows in `f64`, and of fused operations with others.
 
-use candle_core::{DType, Device, Error, Result, Tensor, Var};
+use candle_core::{DType, Error, Result, Tensor, Var};
 
 use super::sizes::Conv;
 use super::{After, conv2d, conv2d_then};
@@ -42,7 +42,8 @@ pub(super) fn compare(
             let y = conv2d_then(x, weight, Some(bias), window, groups, after)?;
             // Each output has a different weight in the loss.
             let count = y.elem_count() as f64;
-            let factors = ((Tensor::arange(0.0, count, &Device::Cpu)? * 0.7)?.cos()? + 0.5)?;
+            let factors =
+                ((Tensor::arange(0.0, count, &crate::device::for_tests())? * 0.7)?.cos()? + 0.5)?;
             let factors = factors
                 .reshape(y.shape())?
                 .to_dtype(DType::F32)?
@@ -88,7 +89,8 @@ fn expect_same_bits(
     );
     let of = |y: Tensor| -> Result<Vec<Vec<u32>>> {
         let factors =
-            (Tensor::arange(0.0_f32, y.elem_count() as f32, &Device::Cpu)? * 0.7)?.cos()?;
+            (Tensor::arange(0.0_f32, y.elem_count() as f32, &crate::device::for_tests())? * 0.7)?
+                .cos()?;
         let gradients = (&y * factors.reshape(y.shape())?)?.sum_all()?.backward()?;
         let gradient = |var: &Var| gradients.get(var).cloned().expect("a gradient");
         let all = [y, gradient(&x), gradient(&weight), gradient(&bias)];

@@ -1,6 +1,6 @@
 //! Tests of outputs and gradients in `f32` against those in `f64`, for every code path.
 
-use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_core::{DType, Result, Tensor, Var};
 
 use super::blocked::BlockedLinear;
 use super::*;
@@ -16,7 +16,7 @@ fn results(
     let var = |given: &Tensor| Var::from_tensor(&given.to_dtype(dtype)?);
     let (x, weight, bias) = (var(x)?, var(weight)?, var(bias)?);
     let y = of(&x, &weight, &bias)?;
-    let indices = Tensor::arange(0.0, y.elem_count() as f64, &Device::Cpu)?;
+    let indices = Tensor::arange(0.0, y.elem_count() as f64, &crate::device::for_tests())?;
     let factors = ((indices * 0.7)?.cos()? + 0.5)?.reshape(y.shape())?;
     let factors = factors.to_dtype(DType::F32)?.to_dtype(dtype)?;
     let gradients = (&y * factors)?.sum_all()?.backward()?;

@@ -26,9 +26,7 @@ impl LastUses {
                 }
             }
             for used in operation.inputs().iter().chain(&operation.inside) {
-                if let Some((address, _)) = memory(used) {
-                    last.entry(address).or_insert(index);
-                }
+                last.entry(memory(used).0).or_insert(index);
             }
             known.insert(operation.made.id());
         }
@@ -37,7 +35,7 @@ impl LastUses {
 
     /// Whether the operation at `index` is the last that uses a variable.
     pub(super) fn is_last(&self, variable: &Tensor, index: usize) -> bool {
-        memory(variable).is_some_and(|(address, _)| self.0.get(&address) == Some(&index))
+        self.0.get(&memory(variable).0) == Some(&index)
     }
 }
 
@@ -55,7 +53,7 @@ pub(in super::super) fn uses(made: &Tensor, variables: Vec<Tensor>) {
 mod tests {
     use std::sync::Arc;
 
-    use candle_core::{CpuStorage, CustomOp1, Device, Layout, Result, Shape, Var};
+    use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Var};
 
     use super::super::{apply1, backward, backward_giving, record};
     use crate::{add, linear, recomputed, relu, reshape};
@@ -63,7 +61,11 @@ mod tests {
     use super::*;
 
     fn var(values: &[f32]) -> Result<Var> {
-        Var::from_tensor(&Tensor::from_slice(values, (1, 2), &Device::Cpu)?)
+        Var::from_tensor(&Tensor::from_slice(
+            values,
+            (1, 2),
+            &crate::device::for_tests(),
+        )?)
     }
 
     fn values(tensor: &Tensor) -> Result<Vec<f32>> {
@@ -111,7 +113,11 @@ mod tests {
     #[test]
     fn a_gradient_is_given_once_all_uses_of_its_variable_were_visited() -> Result<()> {
         let (x, w) = (var(&[1.0, -2.0])?, var(&[0.5, 3.0])?);
-        let square = Tensor::from_slice(&[1.0_f32, 2.0, 0.5, -1.0], (2, 2), &Device::Cpu)?;
+        let square = Tensor::from_slice(
+            &[1.0_f32, 2.0, 0.5, -1.0],
+            (2, 2),
+            &crate::device::for_tests(),
+        )?;
         let shared = Var::from_tensor(&square)?;
         // `shared` is used twice, `w` once and before the other use of `shared`.
         let found = run(&[&x, &w, &shared], || {

@@ -17,9 +17,8 @@ pub fn recorded_bytes() -> usize {
         for entry in tape.iter().flatten() {
             beside += entry.beside;
             for tensor in entry.tensors() {
-                if let Some((address, size)) = memory(tensor) {
-                    activations.insert(address, size);
-                }
+                let (address, size) = memory(tensor);
+                activations.insert(address, size);
             }
         }
         beside + activations.values().sum::<usize>()
@@ -44,31 +43,38 @@ impl RecordedOperation {
 }
 
 /// Address and size in bytes of a tensor's memory.
-pub(super) fn memory(tensor: &Tensor) -> Option<(usize, usize)> {
+pub(super) fn memory(tensor: &Tensor) -> (usize, usize) {
     fn of<T>(elements: &[T]) -> (usize, usize) {
         (elements.as_ptr().addr(), size_of_val(elements))
     }
-    let (storage, _) = tensor.storage_and_layout();
-    Some(match &*storage {
+    let (storage, layout) = tensor.storage_and_layout();
+    match &*storage {
         Storage::Cpu(CpuStorage::F32(elements)) => of(elements),
         Storage::Cpu(CpuStorage::F64(elements)) => of(elements),
         Storage::Cpu(CpuStorage::U32(elements)) => of(elements),
         Storage::Cpu(CpuStorage::I64(elements)) => of(elements),
-        _ => return None,
-    })
+        // Elsewhere a tensor is taken for all of its memory, which views of it share.
+        other => {
+            let size = layout.shape().elem_count() * tensor.dtype().size_in_bytes();
+            (std::ptr::from_ref(other).addr(), size)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
     use super::*;
     use crate::{linear, record, relu, reshape};
 
     #[test]
     fn each_activation_counts_once_and_variables_do_not() -> candle_core::Result<()> {
-        let x = Tensor::new(&[[1.0_f32, 2.0]], &Device::Cpu)?;
-        let weight = Var::new(&[[1.0_f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &Device::Cpu)?;
+        let x = Tensor::new(&[[1.0_f32, 2.0]], &crate::device::for_tests())?;
+        let weight = Var::new(
+            &[[1.0_f32, 2.0], [3.0, 4.0], [5.0, 6.0]],
+            &crate::device::for_tests(),
+        )?;
         let recording = record();
         assert_eq!(recorded_bytes(), 0);
         let y = relu(&linear(&x, &weight, None)?)?;

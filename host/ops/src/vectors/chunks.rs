@@ -11,7 +11,7 @@ pub const CHUNK: usize = 16_384;
 /// The slices of a vector along one dimension of its tensor.
 ///
 /// A slice's elements lie in runs of `inner`, which alternate with those of the other slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slices {
     pub(super) count: usize,
     inner: usize,
@@ -44,6 +44,11 @@ impl Slices {
     /// Number of slices, at least 1.
     pub fn count(self) -> usize {
         self.count
+    }
+
+    /// Number of consecutive elements that belong to a slice, if there are several slices.
+    pub(crate) fn run(self) -> usize {
+        self.inner
     }
 
     /// How a reduction is divided.

@@ -5,9 +5,11 @@
 //! added in order.
 //!
 //! - `totals`: reductions of a chunk;
-//! - `chunks`: how vectors are cut.
+//! - `chunks`: how vectors are cut;
+//! - `tensors`: the same passes over tensors on a device.
 
 mod chunks;
+mod tensors;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -20,6 +22,7 @@ use crate::vectorised;
 
 pub use chunks::{CHUNK, Slices};
 use chunks::{Cut, cut, cut_pairs};
+pub use tensors::{change_tensors, combine_tensors, reduce_on_device, reduce_tensors};
 pub use totals::Reduction;
 use totals::Total;
 

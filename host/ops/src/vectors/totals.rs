@@ -60,7 +60,7 @@ impl Reduction {
     }
 }
 
-fn is_square(order: f64) -> bool {
+pub(super) fn is_square(order: f64) -> bool {
     (order - 2.0).abs() < f64::EPSILON
 }
 

@@ -38,7 +38,7 @@ unsafe extern "C" fn at(
     else {
         return Status::INVALID.0;
     };
-    match shared.metrics.borrow().of(phase).at(index) {
+    match shared.read_metrics().of(phase).at(index) {
         Some((name, value)) => {
             *metric = MetricAbi {
                 name: TextAbi::new(name),
@@ -64,7 +64,7 @@ unsafe extern "C" fn get(
     else {
         return Status::INVALID.0;
     };
-    match shared.metrics.borrow().of(phase).get(name) {
+    match shared.read_metrics().of(phase).get(name) {
         Some(found) => {
             *value = found;
             Status::OK.0

@@ -2,7 +2,10 @@
 
 mod c;
 mod claims;
+mod device;
+mod gpu;
 mod log;
+mod loss;
 mod metrics;
 mod plan;
 mod ranks;
@@ -23,18 +26,21 @@ use std::sync::OnceLock;
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
 use sconce_plugin_api::ext::{
-    CTable, ClaimsTable, LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable, ResumeTable,
-    RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
-    VectorsTable,
+    CTable, ClaimsTable, DeviceTable, GpuTable, LogTable, LossTable, MetricsTable, PlanTable,
+    RanksTable, RequestsTable, ResumeTable, RetainTable, RunTable, ScreenTable, TaskTable,
+    TensorsTable, ThreadsTable, ValuesTable, VectorsTable,
 };
 
 use crate::version::HOST_VERSION;
 
 /// Extensions of this host, for `sconce plugins` and for refusing plugins that require others.
-pub const EXTENSIONS: [&str; 16] = [
+pub const EXTENSIONS: [&str; 19] = [
     CTable::ID,
     ClaimsTable::ID,
+    DeviceTable::ID,
+    GpuTable::ID,
     LogTable::ID,
+    LossTable::ID,
     MetricsTable::ID,
     PlanTable::ID,
     RanksTable::ID,
@@ -51,7 +57,9 @@ pub const EXTENSIONS: [&str; 16] = [
 ];
 
 pub(crate) use c::TABLE as C_TABLE;
+pub(crate) use loss::LossQueries;
 pub(crate) use tensors::lent_before;
+pub(super) use tensors::why_not_lent;
 
 /// Another root for the hooks of this process.
 static OTHER_ROOT: OnceLock<Static<&'static HostRoot>> = OnceLock::new();
@@ -95,7 +103,10 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
     match id {
         CTable::ID => ptr::from_ref(&c::TABLE).cast(),
         ClaimsTable::ID => ptr::from_ref(&claims::TABLE).cast(),
+        DeviceTable::ID => ptr::from_ref(&device::TABLE).cast(),
+        GpuTable::ID => ptr::from_ref(&gpu::TABLE).cast(),
         LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
+        LossTable::ID => loss::queried(),
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
         PlanTable::ID => ptr::from_ref(&plan::TABLE).cast(),
         RanksTable::ID => ptr::from_ref(&ranks::TABLE).cast(),

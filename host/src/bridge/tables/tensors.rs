@@ -1,7 +1,7 @@
 //! `sconce.tensors/1`: the run's tensors, lent in place.
 //!
 //! Nothing is copied, except that a gradient that is not contiguous is made so before it is written
-//! to.
+//! to, and that hooks see [copies](crate::bridge) of tensors on a device.
 //!
 //! **Why the pointers are valid.** A lent pointer leads into the storage of a tensor held by [`Exposed`]
 //! or [`PublishedValues`](crate::bridge::PublishedValues), so the storage lives until the loop or a hook's own call releases
@@ -21,6 +21,7 @@ use sconce_plugin_api::tensor;
 
 use crate::bridge::entry::{refuse, shared};
 use crate::bridge::exposed::FIXED;
+use crate::bridge::host_copies::Held;
 use crate::bridge::shared::BridgeState;
 use crate::bridge::witness::HookAction;
 
@@ -88,7 +89,7 @@ pub(super) unsafe fn lend_to(
     writable: u32,
     tensor: *mut TensorAbi,
     error: *mut ErrorAbi,
-    keep: impl FnOnce(Tensor),
+    keep: impl FnOnce(LentMemory),
 ) -> u32 {
     // SAFETY: the caller promises a valid context, tensor and error.
     unsafe {
@@ -99,14 +100,9 @@ pub(super) unsafe fn lend_to(
             return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
         };
         if writable != 0
-            && let Some(message) = why_not_writable(shared, collection, index)
+            && let Some((status, message)) = why_not_lent(shared, collection, index)
         {
-            return refuse(error, Status::NOT_LEGAL_HERE, &message);
-        }
-        if writable != 0
-            && let Err(message) = shared.sees(&HookAction::Writes(collection))
-        {
-            return refuse(error, Status::INVALID, &message);
+            return refuse(error, status, &message);
         }
         match lend(shared, collection, index, writable != 0) {
             Ok(Some((lent, tensor))) => {
@@ -122,6 +118,12 @@ pub(super) unsafe fn lend_to(
             ),
         }
     }
+}
+
+/// What keeps the memory of a lent tensor alive and as it was lent: the tensor, and a hold on it if it is a copy.
+pub(super) struct LentMemory {
+    _tensor: Tensor,
+    _held: Option<Held>,
 }
 
 /// Where a tensor is that was lent for writing earlier in the call in progress, and its length in bytes; none if it is no
@@ -140,6 +142,19 @@ pub(crate) unsafe fn lent_before(
     let collection = Collection::from_number(collection)?;
     let (lent, _) = lend(shared, collection, index, true).ok()??;
     Some((lent.data.cast(), lent.byte_length))
+}
+
+/// Why a tensor is not lent for writing, if it is not.
+pub(in crate::bridge) fn why_not_lent(
+    shared: &BridgeState<'_>,
+    collection: Collection,
+    index: usize,
+) -> Option<(Status, String)> {
+    if let Some(message) = why_not_writable(shared, collection, index) {
+        return Some((Status::NOT_LEGAL_HERE, message));
+    }
+    let seen = shared.sees(&HookAction::Writes(collection));
+    seen.err().map(|message| (Status::INVALID, message))
 }
 
 /// Reason why a tensor can't be written to at the current mount point, or `None` if it can.
@@ -168,7 +183,7 @@ fn lend(
     collection: Collection,
     index: usize,
     writable: bool,
-) -> candle_core::Result<Option<(TensorAbi, Tensor)>> {
+) -> candle_core::Result<Option<(TensorAbi, LentMemory)>> {
     let tensor = if writable {
         shared.writable_tensor(collection, index)?
     } else {
@@ -176,6 +191,13 @@ fn lend(
     };
     let Some(tensor) = tensor else {
         return Ok(None);
+    };
+    let (tensor, held) = if shared.host_copies.copies(&tensor) {
+        let place = (collection, index);
+        let (copy, held) = (shared.host_copies).lend(place, &tensor, writable, shared.hook())?;
+        (copy, Some(held))
+    } else {
+        (tensor, None)
     };
     let Some((type_code, type_bits)) = codes(tensor.dtype()) else {
         candle_core::bail!("elements of type {:?} don't cross", tensor.dtype());
@@ -214,14 +236,18 @@ fn lend(
         type_bits,
         type_lanes: 1,
     };
-    Ok(Some((lent, tensor)))
+    let memory = LentMemory {
+        _tensor: tensor,
+        _held: held,
+    };
+    Ok(Some((lent, memory)))
 }
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("tensors are lent with their shapes in place, which needs 64-bit sizes");
 
 /// Number of elements from the first one in memory to the last, both included.
-fn reach(layout: &Layout) -> u64 {
+pub(super) fn reach(layout: &Layout) -> u64 {
     if layout.shape().elem_count() == 0 {
         return 0;
     }
@@ -230,7 +256,7 @@ fn reach(layout: &Layout) -> u64 {
     last as u64 + 1
 }
 
-fn codes(dtype: DType) -> Option<(u8, u8)> {
+pub(super) fn codes(dtype: DType) -> Option<(u8, u8)> {
     let dtype = match dtype {
         DType::F32 => tensor::DType::F32,
         DType::F64 => tensor::DType::F64,

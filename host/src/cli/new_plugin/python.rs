@@ -27,7 +27,7 @@ macro_rules! package {
     ($($file:literal)*) => {
         [$((
             concat!("sconce/", $file),
-            include_str!(concat!("../../../../plugins/python/sconce/", $file)),
+            include_str!(concat!(env!("SCONCE_CARRIED"), "/plugins/python/sconce/", $file)),
         ),)*]
     };
 }

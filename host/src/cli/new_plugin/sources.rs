@@ -6,12 +6,18 @@ use crate::diagnostic::Diagnostic;
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/plugin_api_sources.rs"));
 
 /// Manifest of the workspace from which the crates inherit.
-const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
+const WORKSPACE: &str = include_str!(concat!(env!("OUT_DIR"), "/workspace.toml"));
 
 /// Licences, needed because the sources are distributed separately.
 const LICENCES: [(&str, &str); 2] = [
-    ("LICENSE-APACHE", include_str!("../../../../LICENSE-APACHE")),
-    ("LICENSE-MIT", include_str!("../../../../LICENSE-MIT")),
+    (
+        "LICENSE-APACHE",
+        include_str!(concat!(env!("SCONCE_CARRIED"), "/LICENSE-APACHE")),
+    ),
+    (
+        "LICENSE-MIT",
+        include_str!(concat!(env!("SCONCE_CARRIED"), "/LICENSE-MIT")),
+    ),
 ];
 
 /// All files, with paths relative to the crate's directory and manifests that inherit nothing.

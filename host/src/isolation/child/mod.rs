@@ -3,6 +3,8 @@
 //! `host` is the loop that carries out orders; `tables` are the functions that the hook calls, which ask the parent;
 //! `session` has what they share: the channel, the gifts of the call, and memory for what the hook is lent.
 
+mod device;
+mod gpu;
 mod host;
 mod retain;
 mod session;

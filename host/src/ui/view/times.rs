@@ -101,6 +101,13 @@ fn parts(times: &Profile) -> Vec<TimeSegment> {
             each: (hook.calls > 0).then(|| hook.seconds / hook.calls as f64),
         })
         .collect();
+    if times.waiting > 0.0 {
+        parts.push(TimeSegment {
+            name: "GPU".to_owned(),
+            seconds: times.waiting,
+            each: None,
+        });
+    }
     hooks.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     parts.extend(hooks);
     let known: f64 = parts.iter().map(|part| part.seconds).sum();

@@ -1,5 +1,6 @@
 //! The host's function tables, answered from a [`FakeRun`]: a hook uses them exactly as in a run.
 
+mod device;
 mod plain;
 mod ranks;
 mod requests;
@@ -16,8 +17,9 @@ use abi_stable::std_types::RString;
 use super::stage::FakeRun;
 use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use crate::ext::{
-    LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable, ResumeTable, RetainTable,
-    RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable, VectorsTable,
+    DeviceTable, LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable, ResumeTable,
+    RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    VectorsTable,
 };
 
 struct Root(HostRoot);
@@ -40,6 +42,7 @@ pub(super) fn root() -> &'static HostRoot {
 unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
     // SAFETY: the plugin lends the text for the call.
     match unsafe { extension.read() }.unwrap_or_default() {
+        DeviceTable::ID => ptr::from_ref(&device::TABLE).cast(),
         LogTable::ID => ptr::from_ref(&plain::LOG).cast(),
         MetricsTable::ID => ptr::from_ref(&plain::METRICS).cast(),
         PlanTable::ID => ptr::from_ref(&plain::PLAN).cast(),

@@ -25,6 +25,8 @@ use crate::window::{Smoothing, Window};
 pub(crate) struct Progress {
     config: Config,
     losses: Window,
+    /// Batches whose losses are still being computed on a GPU, and are read when they are shown.
+    awaited: usize,
     /// A stack: a validation may lie within a training epoch.
     passes: Vec<Pass>,
     /// When the bar is drawn next.
@@ -57,6 +59,7 @@ impl Hook for Progress {
         Ok(Progress {
             refresh: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(1)),
             losses: Window::new(config.window.max(1)),
+            awaited: 0,
             config,
             passes: Vec::new(),
             due: Instant::now(),
@@ -93,8 +96,12 @@ impl Hook for Progress {
     }
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if let (Phase::Train, Some(loss)) = (task.phase(), task.loss()) {
-            self.losses.push(loss);
+        if task.phase() == Phase::Train {
+            if task.is_loss_awaited() {
+                self.awaited += 1;
+            } else if let Some(loss) = task.loss() {
+                self.losses.push(loss);
+            }
         }
         let Some(pass) = self.passes.last_mut() else {
             return Ok(());
@@ -160,6 +167,12 @@ impl Progress {
 
     /// Metrics, rate and remaining times.
     fn message(&mut self, task: &TaskView<'_>) -> String {
+        let awaited = std::mem::take(&mut self.awaited);
+        if awaited > 0 {
+            for loss in task.recent_losses(awaited.min(self.config.window.max(1))) {
+                self.losses.push(loss);
+            }
+        }
         let mut text = String::new();
         let Config { digits, .. } = self.config;
         let phase = task.phase();

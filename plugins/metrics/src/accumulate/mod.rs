@@ -231,7 +231,7 @@ impl Hook for Accumulate {
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let batch = task.batch().saturating_sub(1);
         // A batch skipped by a hook has no outputs.
-        let is_left_out = task.loss().is_none() || !batch.is_multiple_of(self.config.every);
+        let is_left_out = !task.has_loss() || !batch.is_multiple_of(self.config.every);
         if !phases::has(&self.config.phases, task.phase()) {
             return Ok(());
         }

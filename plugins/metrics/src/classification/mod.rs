@@ -256,7 +256,7 @@ impl Hook for Classification {
             return Ok(());
         }
         // A batch skipped by a hook has no outputs.
-        if task.loss().is_some() && !task.ranks().is_repeated() {
+        if task.has_loss() && !task.ranks().is_repeated() {
             self.count(task)?;
         }
         if are_divided(task) && task.is_update_due() {

@@ -1,13 +1,23 @@
 //! Masks of the pruned elements.
+//!
+//! The masks are bits here and in checkpoints. For the host, which multiplies the parameters by them after each update
+//! wherever the parameters are, they are published as tensors of ones and zeros, again whenever they have changed or
+//! were dropped at the beginning of an epoch.
 
+use sconce_plugin_api::Vectors;
+use sconce_plugin_api::ext::{Collection, Combination};
 use sconce_plugin_api::prelude::*;
 
 use super::Structure;
 
 /// The masks of all pruned parameters.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(crate) struct Masks {
-    masks: Vec<Mask>,
+    each: Vec<Mask>,
+    /// Number of elements that are pruned.
+    pruned: usize,
+    /// The parameters and the published masks; `None` if a mask has changed since.
+    published: Option<(Vectors, Vectors)>,
 }
 
 /// A parameter and which of its elements are kept.
@@ -34,7 +44,7 @@ impl Masks {
                 [rows, ..] => *rows as usize,
             };
             let mut known = self
-                .masks
+                .each
                 .iter()
                 .filter(|mask| mask.left.len() == parameter.len());
             let known = known.find(|mask| mask.name == *name).cloned();
@@ -45,8 +55,24 @@ impl Masks {
                 left: known.map_or_else(|| vec![true; parameter.len()], |mask| mask.left),
             });
         }
-        self.masks = masks;
+        *self = Masks::of(masks);
         Ok(())
+    }
+
+    fn of(masks: Vec<Mask>) -> Masks {
+        let mut masks = Masks {
+            each: masks,
+            ..Masks::default()
+        };
+        masks.count();
+        masks
+    }
+
+    /// Counts the pruned elements, after masks have changed.
+    fn count(&mut self) {
+        let left = self.each.iter().flat_map(|mask| &mask.left);
+        self.pruned = left.filter(|left| !**left).count();
+        self.published = None;
     }
 
     /// Prunes the smallest units until the given fraction of all, or of each parameter, is pruned; pruned
@@ -59,7 +85,7 @@ impl Masks {
         structure: Structure,
     ) -> Result<()> {
         let mut together = Vec::new();
-        for (index, mask) in self.masks.iter_mut().enumerate() {
+        for (index, mask) in self.each.iter_mut().enumerate() {
             let parameter = task.parameter(&mask.name)?;
             let sizes: Vec<f64> = match parameter.dtype() {
                 Some(DType::F64) => parameter.elements::<f64>()?.map(f64::abs).collect(),
@@ -77,42 +103,44 @@ impl Masks {
             }
         }
         for (_, index, place) in smallest(&mut together, share) {
-            if let Some(mask) = self.masks.get_mut(*index) {
+            if let Some(mask) = self.each.get_mut(*index) {
                 mask.drop_unit(*place, structure);
             }
         }
+        self.count();
         Ok(())
     }
 
-    /// Sets the pruned elements to zero.
-    pub(crate) fn apply(&self, task: &mut TaskView<'_>) -> Result<()> {
-        for mask in &self.masks {
-            let mut parameter = task.parameter_mut(&mask.name)?;
-            match parameter.view().dtype() {
-                Some(DType::F64) => mask.apply(parameter.as_mut_slice::<f64>()?, 0.0),
-                _ => mask.apply(parameter.as_mut_slice::<f32>()?, 0.0),
-            }
-        }
-        Ok(())
+    /// Multiplies the parameters by the masks, which sets the pruned elements to zero; `set` is the first part of the
+    /// published masks' names.
+    pub(crate) fn apply(&mut self, task: &mut TaskView<'_>, set: &str) -> Result<()> {
+        let Some(first) = self.each.first().filter(|_| self.pruned > 0) else {
+            return Ok(());
+        };
+        // The host drops them at the beginning of an epoch, and no checkpoint has them.
+        let are_there = task.published_tensor(&first.published(set)).is_ok();
+        let (parameters, masks) = match &mut self.published {
+            Some(published) if are_there => published,
+            published => published.insert(publish(&self.each, task, set)?),
+        };
+        task.combine_vectors(parameters, masks, Combination::Multiply)
     }
 
     /// Returns the fraction of elements that are pruned.
     pub(crate) fn sparsity(&self) -> f64 {
-        let all: usize = self.masks.iter().map(|mask| mask.left.len()).sum();
-        let left = self.masks.iter().flat_map(|mask| &mask.left);
-        let gone = left.filter(|left| !**left).count();
-        gone as f64 / all.max(1) as f64
+        let all: usize = self.each.iter().map(|mask| mask.left.len()).sum();
+        self.pruned as f64 / all.max(1) as f64
     }
 
     /// Serialises names and sizes as a line of JSON, followed by the masks with eight elements per byte.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
-        let masks = self.masks.iter();
+        let masks = self.each.iter();
         let sizes: Vec<_> = masks
             .map(|mask| (&mask.name, mask.row, mask.left.len()))
             .collect();
         let mut bytes = state::to_bytes(&sizes)?;
         bytes.push(b'\n');
-        for mask in &self.masks {
+        for mask in &self.each {
             let pack = |part: &[bool]| {
                 let bits = part.iter().enumerate();
                 bits.fold(0, |byte, (bit, left)| byte | u8::from(*left) << bit)
@@ -156,8 +184,27 @@ impl Masks {
                 rest.len()
             );
         }
-        Ok(Masks { masks })
+        Ok(Masks::of(masks))
     }
+}
+
+/// Publishes the masks as tensors of their parameters' shapes and types; returns the parameters and the masks.
+fn publish(masks: &[Mask], task: &mut TaskView<'_>, set: &str) -> Result<(Vectors, Vectors)> {
+    for mask in masks {
+        let parameter = task.parameter(&mask.name)?;
+        let shape = parameter.shape().iter();
+        let shape: Vec<usize> = shape.map(|&size| size as usize).collect();
+        let (name, kept) = (mask.published(set), Keep::Epoch);
+        match parameter.dtype() {
+            Some(DType::F64) => task.publish_tensor(&name, &shape, &mask.ones(1.0_f64), kept),
+            _ => task.publish_tensor(&name, &shape, &mask.ones(1.0_f32), kept),
+        }?;
+    }
+    let published = masks.iter().map(|mask| mask.published(set));
+    Ok((
+        Vectors::named(Collection::Parameters, masks.iter().map(|mask| &mask.name)),
+        Vectors::named(Collection::Published, published),
+    ))
 }
 
 impl Mask {
@@ -187,10 +234,16 @@ impl Mask {
         }
     }
 
-    fn apply<T: Element>(&self, numbers: &mut [T], zero: T) {
-        for (number, left) in numbers.iter_mut().zip(&self.left) {
-            *number = if *left { *number } else { zero };
-        }
+    /// Name under which the mask is published.
+    fn published(&self, set: &str) -> String {
+        format!("{set}/mask/{}", self.name)
+    }
+
+    /// `one` for each element that is kept, zero for the others.
+    fn ones<T: Element + Default>(&self, one: T) -> Vec<T> {
+        let left = self.left.iter();
+        left.map(|left| if *left { one } else { T::default() })
+            .collect()
     }
 }
 
@@ -220,9 +273,7 @@ mod tests {
             row: numbers.len() / shape[0],
             left: vec![true; numbers.len()],
         };
-        Masks {
-            masks: parameters.iter().enumerate().map(mask).collect(),
-        }
+        Masks::of(parameters.iter().enumerate().map(mask).collect())
     }
 
     /// Compares with masks of PyTorch's `torch.nn.utils.prune`, see `tests/reference/pruning.py`.
@@ -241,7 +292,7 @@ mod tests {
                 let share = share.as_f64().expect("a share");
                 let mut together = Vec::new();
                 for (index, (_, numbers)) in parameters.iter().enumerate() {
-                    let mask = &mut masks.masks[index];
+                    let mask = &mut masks.each[index];
                     let sizes: Vec<f64> = numbers.iter().map(|number| number.abs()).collect();
                     let mut candidates = mask.candidates(index, &sizes, structure);
                     if case["global"] == true {
@@ -253,13 +304,13 @@ mod tests {
                     }
                 }
                 for (_, index, place) in smallest(&mut together, share) {
-                    masks.masks[*index].drop_unit(*place, structure);
+                    masks.each[*index].drop_unit(*place, structure);
                 }
             }
             let expected: Vec<Vec<u8>> =
                 serde_json::from_value(case["masks"].clone()).expect("masks");
-            assert!(!expected.is_empty() && masks.masks.len() == expected.len());
-            for (mask, expected) in masks.masks.iter().zip(expected) {
+            assert!(!expected.is_empty() && masks.each.len() == expected.len());
+            for (mask, expected) in masks.each.iter().zip(expected) {
                 let found: Vec<u8> = mask.left.iter().map(|left| u8::from(*left)).collect();
                 assert_eq!(found, expected, "{case}");
             }
@@ -270,11 +321,13 @@ mod tests {
     fn masks_come_back_from_their_bytes() {
         let mut masks = masks(&[(vec![3, 5], vec![0.0; 15]), (vec![2], vec![0.0; 2])]);
         for place in [0, 7, 14] {
-            masks.masks[0].drop_unit(place, Structure::Element);
+            masks.each[0].drop_unit(place, Structure::Element);
         }
-        masks.masks[1].drop_unit(1, Structure::Row);
+        masks.each[1].drop_unit(1, Structure::Row);
+        masks.count();
         let bytes = masks.to_bytes().expect("bytes");
-        assert_eq!(Masks::from_bytes(&bytes).expect("masks"), masks);
+        let again = Masks::from_bytes(&bytes).expect("masks");
+        assert_eq!((&again.each, again.pruned), (&masks.each, 4));
         assert!(Masks::from_bytes(&bytes[..bytes.len() - 1]).is_err());
         assert!(Masks::from_bytes(b"[]").is_err());
         assert!((masks.sparsity() - 4.0 / 17.0).abs() < 1e-12);

@@ -92,6 +92,7 @@ impl Default for Config {
 /// See the [module](self).
 pub(crate) struct Prune {
     config: Config,
+    name: String,
     updates: UpdateCount,
     masks: Masks,
 }
@@ -116,8 +117,8 @@ impl Prune {
     }
 
     /// Sets the pruned elements to zero and publishes the sparsity.
-    fn apply(&self, task: &mut TaskView<'_>) -> Result<()> {
-        self.masks.apply(task)?;
+    fn apply(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.masks.apply(task, &self.name)?;
         if self.config.publish.is_empty() {
             return Ok(());
         }
@@ -130,7 +131,7 @@ impl Prune {
     about = "Sets the smallest numbers of parameters to zero, more and more of them, and keeps them there.",
     priority = HIGH,
     publishes = ["sparsity"],
-    requires = ["sconce.tensors/1"],
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.vectors/1"],
     ranks = "all"
 )]
 impl Hook for Prune {
@@ -172,6 +173,7 @@ impl Hook for Prune {
         }
         Ok(Prune {
             config,
+            name: setup.name().to_owned(),
             updates: UpdateCount::new(setup)?,
             masks: Masks::default(),
         })
@@ -215,7 +217,7 @@ impl Hook for Prune {
     ) -> Result<()> {
         let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
         self.masks.begin(task, &chosen)?;
-        self.masks.apply(task)
+        self.masks.apply(task, &self.name)
     }
 }
 

@@ -4,7 +4,8 @@
 //!
 //! Each iteration is a span; within it there is one span per step (data, forward, loss, backward,
 //! update), and within the forward pass one per module: from the end of the previous module to its
-//! own end.
+//! own end. On a GPU these are the times in which its work is queued; the GPU's own time is in
+//! tracks of its own, one for its computations, one for copies to it.
 
 mod schedule;
 mod timeline;
@@ -17,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::resident::{Resident, mebibytes};
 use schedule::{Schedule, Step};
-use timeline::Timeline;
+use timeline::{Timeline, Track};
 
 /// Which iterations are traced, and with what detail.
 #[derive(Deserialize, JsonSchema)]
@@ -76,6 +77,8 @@ pub(crate) struct Trace {
     aside: Instant,
     /// The last value given to `listen_at_modules`.
     listens: Option<bool>,
+    /// Whether the GPU's work is being recorded.
+    records_gpu: bool,
     run: String,
 }
 
@@ -116,6 +119,7 @@ impl Trace {
         let Some((first, last)) = self.iterations.take() else {
             return Ok(());
         };
+        self.end_gpu(task)?;
         if self.timeline.is_empty() {
             return Ok(());
         }
@@ -129,13 +133,38 @@ impl Trace {
         Ok(())
     }
 
+    /// Adds what the GPU has done since the cycle began, which waits for it, and ends the recording.
+    fn end_gpu(&mut self, task: &TaskView<'_>) -> Result<()> {
+        if !std::mem::take(&mut self.records_gpu) {
+            return Ok(());
+        }
+        let spans = task.take_gpu_spans();
+        task.record_gpu(false)?;
+        // The clocks' difference, once: both are monotonic.
+        let (now, elapsed) = (Instant::now(), task.elapsed());
+        for span in spans {
+            let Some(start) = now.checked_sub(elapsed.saturating_sub(span.begin)) else {
+                continue;
+            };
+            let track = if span.is_copy {
+                Track::Copies
+            } else {
+                Track::Gpu
+            };
+            self.timeline
+                .gpu_span(&span.name, track, (start, start + span.duration));
+        }
+        Ok(())
+    }
+
     fn end_iteration(&mut self, number: u64, task: &mut TaskView<'_>) -> Result<()> {
         let now = Instant::now();
         let mut arguments = Map::new();
         arguments.insert("iteration".to_owned(), json!(number));
         arguments.insert("epoch".to_owned(), json!(task.epoch()));
         arguments.insert("samples".to_owned(), json!(task.batch_size()));
-        if let Some(loss) = task.loss() {
+        // A loss that the GPU has not computed yet would change the times that are traced.
+        if let Some(loss) = (!task.is_loss_awaited()).then(|| task.loss()).flatten() {
             arguments.insert("loss".to_owned(), json!(loss));
         }
         let name = format!("iteration {number}");
@@ -213,6 +242,7 @@ impl Hook for Trace {
             pass: 0,
             aside: now,
             listens: None,
+            records_gpu: false,
             run: String::new(),
         })
     }
@@ -248,6 +278,10 @@ impl Hook for Trace {
         );
         if task.phase() != Phase::Train || !is_active {
             return Ok(());
+        }
+        if !self.records_gpu && task.gpu().is_some() {
+            task.record_gpu(true)?;
+            self.records_gpu = true;
         }
         self.active = Some(task.iteration() + 1);
         self.begin = self.mark;

@@ -6,6 +6,29 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+/// What did the work of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Track {
+    /// The thread that trains; on a GPU it queues the work.
+    Training = 1,
+    /// The GPU's computations.
+    Gpu = 2,
+    /// Copies to the GPU.
+    Copies = 3,
+}
+
+impl Track {
+    const ALL: [Track; 3] = [Track::Training, Track::Gpu, Track::Copies];
+
+    fn name(self) -> &'static str {
+        match self {
+            Track::Training => "training",
+            Track::Gpu => "GPU",
+            Track::Copies => "GPU, copies",
+        }
+    }
+}
+
 /// A span of time, or a counter's value at a point in time.
 #[derive(Clone, Debug)]
 struct Event {
@@ -14,6 +37,7 @@ struct Event {
     start: Instant,
     /// `None` for a counter.
     end: Option<Instant>,
+    track: Track,
     arguments: Map<String, Value>,
 }
 
@@ -56,7 +80,20 @@ impl Timeline {
             category,
             start,
             end: Some(end),
+            track: Track::Training,
             arguments,
+        });
+    }
+
+    /// Adds work of the GPU, whose spans need not nest with those of the training.
+    pub(crate) fn gpu_span(&mut self, name: &str, track: Track, (start, end): (Instant, Instant)) {
+        self.events.push(Event {
+            name: name.to_owned(),
+            category: "gpu",
+            start,
+            end: Some(end),
+            track,
+            arguments: Map::new(),
         });
     }
 
@@ -69,6 +106,7 @@ impl Timeline {
             category: "counter",
             start: at,
             end: None,
+            track: Track::Training,
             arguments,
         });
     }
@@ -97,14 +135,14 @@ impl Timeline {
         self.events
             .sort_by(|a, b| a.start.cmp(&b.start).then(b.end.cmp(&a.end)));
         let id = std::process::id();
-        let named = |what: &str, name: &str| json!({"name": what, "ph": "M", "pid": id, "tid": 1, "args": {"name": name}});
-        let mut events = vec![
-            named("process_name", process),
-            named("thread_name", "training"),
-        ];
+        let named = |what: &str, name: &str, track: u32| json!({"name": what, "ph": "M", "pid": id, "tid": track, "args": {"name": name}});
+        let mut events = vec![named("process_name", process, 1)];
+        let has = |track: &Track| self.events.iter().any(|event| event.track == *track);
+        let tracks = Track::ALL.into_iter().filter(has);
+        events.extend(tracks.map(|track| named("thread_name", track.name(), track as u32)));
         for event in self.events.drain(..) {
             let start = microseconds(event.start, self.origin);
-            let mut line = json!({"name": event.name, "cat": event.category, "pid": id, "tid": 1,
+            let mut line = json!({"name": event.name, "cat": event.category, "pid": id, "tid": event.track as u32,
                 "ts": start, "args": event.arguments});
             if let Some(object) = line.as_object_mut() {
                 let kind = if event.end.is_some() { "X" } else { "C" };

@@ -188,7 +188,7 @@ fn gradients_are_those_of_the_sum_of_all_ranks_losses() -> Result<()> {
                 let mut moved = batches.clone();
                 let mut numbers = values(x);
                 numbers[element] += step;
-                moved[rank].0 = Tensor::from_vec(numbers, x.dims(), &Device::Cpu)?;
+                moved[rank].0 = Tensor::from_vec(numbers, x.dims(), &crate::device::for_tests())?;
                 Ok(round(&moved)?.iter().map(|rank| rank.loss).sum())
             };
             let derivative = (loss(step)? - loss(-step)?) / (2.0 * step);

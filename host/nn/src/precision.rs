@@ -1,0 +1,72 @@
+//! Precision of products and activations.
+
+use std::fmt;
+
+use candle_core::{DType, Result, Tensor, cuda};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ops::{self, Autocast};
+
+/// Precision of products and activations. Parameters, their gradients and the optimizer's state are `f32` in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// Everything in `f32`.
+    #[default]
+    F32,
+    /// Factors of products rounded to 10 bits after the point, sums in `f32`: by the tensor cores of an NVIDIA GPU of
+    /// compute capability 8.0 or more; elsewhere as `f32`.
+    Tf32,
+    /// Products and most activations in `bf16`, with 7 bits after the point, sums in `f32`; norms, softmax and
+    /// losses in `f32`, by the rules of PyTorch's `torch.autocast`.
+    Bf16,
+}
+
+impl Precision {
+    /// All of them, in the order of falling precision.
+    pub const ALL: [Precision; 3] = [Precision::F32, Precision::Tf32, Precision::Bf16];
+
+    /// Returns its name in manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        }
+    }
+
+    /// Computes forward and backward passes of this thread in this precision until the result is dropped.
+    ///
+    /// Products in TF32 are a switch of the process: it stays as the last call on any thread has set it.
+    pub fn begin(self) -> PrecisionScope {
+        cuda::set_gemm_reduced_precision_f32(self == Precision::Tf32);
+        PrecisionScope {
+            _products: ops::autocast((self == Precision::Bf16).then_some(DType::BF16)),
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Passes of this thread have a [`Precision`] until it is dropped.
+#[derive(Debug)]
+#[must_use = "passes have the precision as long as it lives"]
+pub struct PrecisionScope {
+    _products: Autocast,
+}
+
+/// Returns a tensor in `f32` if its type is narrower.
+pub(crate) fn widened(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::BF16 | DType::F16 => x.to_dtype(DType::F32),
+        _ => Ok(x.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! Passes in bf16 compared with those in f32, of models with every kind of layer.
+
+use candle_core::Var;
+use candle_core::backprop::GradStore;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::gradients::Gradients;
+use crate::loss::cross_entropy;
+use crate::optim::{AdamW, Optimizer};
+use crate::parameters::Parameters;
+use crate::{Inputs, Model, ModelConfig, Network, Pass, Signal, Targets, random};
+
+const CLASSES: usize = 4;
+
+struct Case {
+    name: String,
+    network: Network,
+    parameters: Parameters,
+    inputs: Tensor,
+    targets: Tensor,
+}
+
+impl Case {
+    fn new(config: Value, input: &Signal) -> Case {
+        let name = config.to_string();
+        let config: ModelConfig = serde_json::from_value(config).expect(&name);
+        let names = (0..CLASSES).map(|class| class.to_string()).collect();
+        let is_text = matches!(input.content, Inputs::Tokens(_));
+        let targets = if is_text {
+            Targets::ClassPerPosition(names)
+        } else {
+            Targets::Class(names)
+        };
+        let mut parameters = Parameters::new(5, DType::F32, &sconce_ops::device::for_tests());
+        let network = config.build(&mut parameters, input, &targets);
+        let shape = [&[8], &input.shape[..]].concat();
+        let count: usize = shape.iter().product();
+        let mut stream = random::stream(3, "inputs", 0, 0);
+        let inputs = match input.content {
+            Inputs::Numbers => {
+                let values: Vec<f32> = (0..count).map(|_| stream.normal() as f32).collect();
+                Tensor::from_vec(values, shape, &sconce_ops::device::for_tests())
+            }
+            Inputs::Tokens(vocabulary) => {
+                let tokens = (0..count).map(|index| (index * 7 % vocabulary) as u32);
+                Tensor::from_vec(
+                    tokens.collect::<Vec<_>>(),
+                    shape,
+                    &sconce_ops::device::for_tests(),
+                )
+            }
+        };
+        let rows = if is_text {
+            vec![8, input.shape[0]]
+        } else {
+            vec![8]
+        };
+        let count: usize = rows.iter().product();
+        let targets = (0..count).map(|row| (row * 5 % CLASSES) as u32);
+        let targets = Tensor::from_vec(
+            targets.collect::<Vec<_>>(),
+            rows,
+            &sconce_ops::device::for_tests(),
+        );
+        Case {
+            name,
+            network: network.expect("a model"),
+            parameters,
+            inputs: inputs.expect("inputs"),
+            targets: targets.expect("targets"),
+        }
+    }
+
+    fn loss(&self) -> Tensor {
+        let mut pass = Pass::training();
+        let outputs = self.network.forward(&self.inputs, &mut pass);
+        let outputs = outputs.expect("outputs");
+        assert_eq!(outputs.dtype(), DType::F32, "{}", self.name);
+        cross_entropy(&outputs, &self.targets).expect("a loss")
+    }
+
+    /// The loss and the gradients of `factor` times it.
+    fn run(&self, precision: Precision, factor: f64) -> (f64, GradStore) {
+        let _precision = precision.begin();
+        let recording = ops::record();
+        let loss = self.loss();
+        let store = ops::backward(&loss, factor).expect("gradients");
+        drop(recording);
+        (number(&loss), store)
+    }
+
+    fn variables(&self) -> Vec<(&str, &Var)> {
+        let trainable = self.parameters.trainable();
+        trainable
+            .map(|parameter| (parameter.name(), parameter.var()))
+            .collect()
+    }
+}
+
+fn number(scalar: &Tensor) -> f64 {
+    let wide = scalar.to_dtype(DType::F64).expect("f64");
+    wide.to_scalar().expect("a scalar")
+}
+
+fn dot(a: &Tensor, b: &Tensor) -> f64 {
+    let wide = |x: &Tensor| x.to_dtype(DType::F64).and_then(|x| x.flatten_all());
+    let product = wide(a).and_then(|a| a.mul(&wide(b)?)?.sum_all());
+    number(&product.expect("a product"))
+}
+
+fn cases() -> Vec<Case> {
+    let images = Signal::numbers([3, 8, 8]);
+    vec![
+        Case::new(
+            json!({"kind": "mlp", "hidden": [24], "activation": "gelu"}),
+            &images,
+        ),
+        Case::new(
+            json!({"kind": "sequential", "layers": [
+                {"kind": "conv2d", "channels": 6, "kernel": 3, "padding": 1},
+                {"kind": "relu"},
+                {"kind": "max-pool2d", "kernel": 2},
+                {"kind": "conv2d", "channels": 6, "kernel": 3, "groups": 6, "padding": 1},
+                {"kind": "silu"},
+                {"kind": "avg-pool2d", "kernel": 2},
+                {"kind": "flatten"},
+                {"kind": "dropout", "share": 0.2},
+                {"kind": "linear"}
+            ]}),
+            &images,
+        ),
+        Case::new(
+            json!({"kind": "resnet", "blocks": [1, 1], "width": 8}),
+            &images,
+        ),
+        Case::new(
+            json!({"kind": "vit", "width": 16, "heads": 2, "layers": 1}),
+            &images,
+        ),
+        Case::new(
+            json!({"kind": "gpt", "layers": 1, "width": 16, "heads": 2, "init_std": 0.2}),
+            &Signal::tokens(6, CLASSES),
+        ),
+        Case::new(
+            json!({"kind": "gpt", "layers": 1, "width": 16, "heads": 2, "init_std": 0.2, "recompute": true}),
+            &Signal::tokens(6, CLASSES),
+        ),
+    ]
+}
+
+#[test]
+fn losses_and_gradients_in_bf16_are_those_in_f32_but_for_rounding() {
+    for case in cases() {
+        let (exact, expected) = case.run(Precision::F32, 1.0);
+        let (rounded, found) = case.run(Precision::Bf16, 1.0);
+        let name = &case.name;
+        assert!(
+            (exact - rounded).abs() < 0.03 * exact.abs().max(1.0),
+            "{name}: {exact} {rounded}"
+        );
+        // Rounded to bf16, no loss is that of f32 to the last bit.
+        assert!((exact - rounded).abs() > 0.0, "{name} was computed in f32");
+        let (mut together, mut ours, mut theirs) = (0.0, 0.0, 0.0);
+        for (parameter, var) in case.variables() {
+            let (a, b) = (found.get(var), expected.get(var));
+            let (a, b) = (a.expect("a gradient"), b.expect("a gradient"));
+            assert_eq!(a.dtype(), DType::F32, "{name}: {parameter}");
+            together += dot(a, b);
+            ours += dot(a, a);
+            theirs += dot(b, b);
+        }
+        let cosine = together / (ours * theirs).sqrt();
+        assert!(
+            cosine > 0.98,
+            "{name}: the cosine of both gradients is {cosine}"
+        );
+        let ratio = (ours / theirs).sqrt();
+        assert!(
+            (0.95..1.05).contains(&ratio),
+            "{name}: lengths differ by {ratio}"
+        );
+    }
+}
+
+/// Along the gradient in bf16, the loss in f32 changes as much as it says.
+#[test]
+fn gradients_in_bf16_are_finite_differences_of_the_loss() {
+    for case in cases() {
+        let (_, store) = case.run(Precision::Bf16, 1.0);
+        let direction = |var: &Var| store.get(var).expect("a gradient").clone();
+        let square: f64 = (case.variables().iter())
+            .map(|(_, var)| dot(&direction(var), &direction(var)))
+            .sum();
+        let step = 1e-2 / square.sqrt();
+        let at = |sign: f64| {
+            let starts: Vec<Tensor> = (case.variables().iter())
+                .map(|(_, var)| {
+                    let start = var.as_tensor().copy().expect("a copy").detach();
+                    let way = direction(var).affine(sign * step, 0.0).expect("a step");
+                    var.set(&start.add(&way).expect("a sum")).expect("moved");
+                    start
+                })
+                .collect();
+            let loss = number(&case.loss());
+            for ((_, var), start) in case.variables().iter().zip(starts) {
+                var.set(&start).expect("moved back");
+            }
+            loss
+        };
+        let slope = (at(1.0) - at(-1.0)) / (2.0 * step);
+        let name = &case.name;
+        assert!(
+            (slope / square - 1.0).abs() < 0.06,
+            "{name}: {slope} instead of {square}"
+        );
+    }
+}
+
+/// So `loss-scale` may be used, though it isn't needed.
+#[test]
+fn a_factor_of_two_goes_through_without_rounding() {
+    for case in cases() {
+        let (_, once) = case.run(Precision::Bf16, 1.0);
+        let (_, scaled) = case.run(Precision::Bf16, 1024.0);
+        for (parameter, var) in case.variables() {
+            let (a, b) = (once.get(var), scaled.get(var));
+            let far = b.expect("a gradient").affine(1.0 / 1024.0, 0.0);
+            let far = far.and_then(|b| (b - a.expect("a gradient"))?.abs()?.sum_all());
+            let far = number(&far.expect("a distance"));
+            assert!(far < 1e-6, "{}: {parameter}: {far}", case.name);
+        }
+    }
+}
+
+#[test]
+fn models_train_in_bf16() {
+    for case in cases().into_iter().take(5) {
+        let (first, _) = case.run(Precision::Bf16, 1.0);
+        let mut optimizer = AdamW::new(1e-2);
+        for _ in 0..30 {
+            let (_, store) = case.run(Precision::Bf16, 1.0);
+            let gradients = Gradients::from_store(&case.parameters, &store);
+            let stepped = optimizer.step(&case.parameters, &gradients);
+            stepped.expect("a step");
+        }
+        let (last, _) = case.run(Precision::Bf16, 1.0);
+        assert!(last < 0.5 * first, "{}: from {first} to {last}", case.name);
+    }
+}
+
+#[test]
+fn precisions_have_names_and_end() {
+    for precision in Precision::ALL {
+        let name: Value = serde_json::to_value(precision).expect("a name");
+        assert_eq!(name, precision.to_string());
+        let scope = precision.begin();
+        let expected = (precision == Precision::Bf16).then_some(DType::BF16);
+        assert_eq!(ops::autocast_dtype(), expected);
+        drop(scope);
+        assert_eq!(ops::autocast_dtype(), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! `sconce.device/1`: the device that computes, and tensors where they are on it.
+
+use std::ffi::c_void;
+
+use sconce_ops::{device, device_address};
+use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_plugin_api::ext::{Collection, DeviceAbi, DeviceTable, TensorAbi};
+
+use super::tensors::{self, codes, reach, why_not_lent};
+use crate::bridge::entry::{refuse, shared};
+use crate::bridge::shared::BridgeState;
+
+pub(super) static TABLE: DeviceTable = DeviceTable { facts, tensor };
+
+unsafe extern "C" fn facts(context: *const c_void, found: *mut DeviceAbi) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, for which `found` is borrowed.
+    let (shared, found) = unsafe { (shared(context), found.as_mut()) };
+    let (Some(shared), Some(found)) = (shared, found) else {
+        return Status::INVALID.0;
+    };
+    *found = of_run(shared);
+    Status::OK.0
+}
+
+/// The device of the run.
+fn of_run(shared: &BridgeState<'_>) -> DeviceAbi {
+    let Some(device) = shared.tensors.device() else {
+        return DeviceAbi::CPU;
+    };
+    let Some(handles) = device_address::handles(&device) else {
+        return DeviceAbi::CPU;
+    };
+    let facts = shared.device_facts.get_or_init(|| device::facts(&device));
+    let (capability_major, capability_minor) =
+        facts.as_ref().map_or((0, 0), |facts| facts.capability);
+    DeviceAbi {
+        device_type: 2,
+        device_id: i32::try_from(handles.ordinal).unwrap_or(i32::MAX),
+        capability_major,
+        capability_minor,
+        name: facts
+            .as_ref()
+            .map_or(TextAbi::EMPTY, |facts| TextAbi::new(&facts.name)),
+        stream: handles.stream,
+        context: handles.context,
+    }
+}
+
+unsafe extern "C" fn tensor(
+    context: *const c_void,
+    collection: u32,
+    index: usize,
+    writable: u32,
+    place: *mut TensorAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, for which tensor and error are borrowed.
+    unsafe {
+        let Some(shared) = shared(context) else {
+            return Status::INVALID.0;
+        };
+        let Some(known) = Collection::from_number(collection) else {
+            return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
+        };
+        let is_elsewhere = |tensor: candle_core::Tensor| !tensor.device().is_cpu();
+        if !shared.tensor(known, index).is_some_and(is_elsewhere) {
+            return (tensors::TABLE.at)(context, collection, index, writable, place, error);
+        }
+        if writable != 0
+            && let Some((status, message)) = why_not_lent(shared, known, index)
+        {
+            return refuse(error, status, &message);
+        }
+        let Some(place) = place.as_mut() else {
+            return Status::INVALID.0;
+        };
+        match lend(shared, (known, index), writable != 0) {
+            Ok(Some(lent)) => {
+                *place = lent;
+                Status::OK.0
+            }
+            Ok(None) => Status::NOT_FOUND.0,
+            Err(source) => {
+                let message = format!("can't lend the tensor: {source}");
+                refuse(error, Status::ERROR, &message)
+            }
+        }
+    }
+}
+
+/// A view of a tensor on the device; what hooks have written to its copy goes there first.
+fn lend(
+    shared: &BridgeState<'_>,
+    (collection, index): (Collection, usize),
+    writable: bool,
+) -> candle_core::Result<Option<TensorAbi>> {
+    let tensor = if writable {
+        shared.writable_tensor(collection, index)?
+    } else {
+        shared.tensor(collection, index)
+    };
+    let Some(tensor) = tensor else {
+        return Ok(None);
+    };
+    let Some((type_code, type_bits)) = codes(tensor.dtype()) else {
+        candle_core::bail!("elements of type {:?} don't cross", tensor.dtype());
+    };
+    shared.host_copies.flush(collection)?;
+    if writable {
+        // What is written in the stream's order is in no copy made before.
+        (shared.host_copies).forget((collection, index));
+    }
+    let mut flags = if writable { TensorAbi::WRITABLE } else { 0 };
+    if shared.is_buffer(collection, index) {
+        flags |= TensorAbi::BUFFER;
+    }
+    let layout = tensor.layout();
+    Ok(Some(TensorAbi {
+        data: device_address::address(&tensor)?,
+        byte_length: reach(layout) * u64::from(type_bits) / 8,
+        shape: layout.dims().as_ptr().cast(),
+        strides: layout.stride().as_ptr().cast(),
+        name: shared.tensor_name(collection, index),
+        flags,
+        dimensions: layout.dims().len() as u32,
+        device_type: 2,
+        device_id: of_run(shared).device_id,
+        type_code,
+        type_bits,
+        type_lanes: 1,
+    }))
+}

@@ -1,0 +1,161 @@
+//! Losses and metrics that are read from a device when somebody needs them, see [`LateMeasures`].
+//!
+//! A hook whose plugin doesn't know `sconce.loss/1` finds the loss in its view: it is read before such a hook is called
+//! where there is a loss. Metrics and, for other hooks, losses are read by the functions that hooks call.
+
+use std::time::{Duration, Instant};
+
+use candle_core::{Device, Tensor};
+use sconce_plugin_api::lifecycle::Position;
+use sconce_plugin_api::{Phase, Point};
+
+use super::trainer::device_of;
+use super::{RunError, Trainer};
+#[cfg(doc)]
+use crate::bridge::LateMeasures;
+use crate::bridge::{LateBatch, LateMeasure, ReadLoss};
+use crate::data::Batch;
+use crate::nn::ops::device;
+
+/// Time between two losses that an observer, such as the live view, is shown.
+const VIEW_EVERY: Duration = Duration::from_millis(100);
+
+/// Whether batches are measured late.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lateness {
+    /// Whether they are even on the CPU, for tests.
+    is_forced: bool,
+    /// Whether the model is on a device, whose results take waiting for.
+    pub(super) is_apart: bool,
+    pub(super) is_on: bool,
+    /// When an observer was last shown a loss.
+    viewed: Option<Instant>,
+}
+
+impl Trainer<'_> {
+    /// Reads losses and metrics late on the CPU too, as on a device. For tests: nothing is gained there.
+    pub fn measuring_late(mut self) -> Self {
+        self.lateness.is_forced = true;
+        self
+    }
+
+    /// Decides whether batches are measured late: on a device, in a run of one process, if the task can.
+    pub(super) fn begin_measuring(&mut self) {
+        self.lateness.is_apart = self.lateness.is_forced || !self.device().is_cpu();
+        if !self.lateness.is_apart || self.ranks.is_some() {
+            return;
+        }
+        if let Some(metrics) = self.task.late_metrics() {
+            self.shared.late.set_metrics(metrics);
+            self.lateness.is_on = true;
+        }
+    }
+
+    /// The device of the parameters.
+    pub(super) fn device(&self) -> Device {
+        device_of(self.task)
+    }
+
+    /// Keeps a batch's loss and what its metrics are computed from, to be read later.
+    pub(super) fn measure_late(
+        &mut self,
+        batch: &Batch,
+        outputs: &Tensor,
+        loss: &Tensor,
+        phase: Phase,
+    ) -> candle_core::Result<()> {
+        let weight = self.task.loss_weight(batch)?;
+        let metrics = self.task.late_metrics();
+        let on_device = metrics.map(|metrics| metrics.sums_on_device(outputs, &batch.targets));
+        let measure = match on_device.transpose()?.flatten() {
+            Some(sums) => LateMeasure::Sums(sums),
+            None => LateMeasure::Outputs(outputs.detach(), device::copy_to_host(&batch.targets)?),
+        };
+        let measured = LateBatch {
+            phase,
+            epoch: self.position.epoch,
+            iteration: self.position.iteration,
+            loss: loss.detach(),
+            weight,
+            samples: batch.len() as f64,
+            measure,
+        };
+        self.position.pass.loss = None;
+        self.position.pass.loss_waits = true;
+        self.shared.late.push(measured, &self.shared.metrics);
+        Ok(())
+    }
+
+    /// Reads the loss before the hooks of a point are called, if one of them has to find it in its view.
+    pub(super) fn read_loss_for(&mut self, point: Point) -> Result<(), RunError> {
+        if self.hooks.needs_loss(point, &self.position) {
+            self.settle_measures()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the results of all batches, and looks at the losses of training.
+    pub(super) fn settle_measures(&mut self) -> Result<(), RunError> {
+        self.shared.late.settle(&self.shared.metrics);
+        self.show_read_loss();
+        self.note_read_losses()
+    }
+
+    /// Puts the last loss, which has been read, into the position.
+    fn show_read_loss(&mut self) {
+        let late = &self.shared.late;
+        let position = &mut self.position;
+        if position.pass.loss_waits {
+            position.pass.loss = late.last(position.phase);
+            position.pass.loss_waits = false;
+        }
+        if let Some(enclosing) = &mut position.evaluation.enclosing
+            && enclosing.loss_waits
+        {
+            enclosing.loss = late.last(Phase::Train);
+            enclosing.loss_waits = false;
+        }
+    }
+
+    /// Looks at the training losses that have been read, by whomever, in the order of batches.
+    pub(super) fn note_read_losses(&mut self) -> Result<(), RunError> {
+        if let Some(error) = self.shared.late.take_failure() {
+            let doing = "reading losses and metrics from the device";
+            return Err(RunError::task(doing, &self.position, error));
+        }
+        for read in self.shared.late.take_losses() {
+            let ReadLoss {
+                phase,
+                epoch,
+                iteration,
+                loss,
+            } = read;
+            if phase == Phase::Train {
+                let at = Position {
+                    phase,
+                    epoch,
+                    iteration,
+                    ..Position::start(self.position.epochs)
+                };
+                self.note_loss(loss, &at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the loss for an observer, now and then.
+    pub(super) fn read_loss_for_observer(&mut self) {
+        if !self.position.pass.loss_waits || self.outside.observer.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        let viewed = self.lateness.viewed;
+        if viewed.is_some_and(|viewed| now.duration_since(viewed) < VIEW_EVERY) {
+            return;
+        }
+        self.lateness.viewed = Some(now);
+        // A failure is kept for the next time that results are read.
+        self.shared.late.settle(&self.shared.metrics);
+        self.show_read_loss();
+    }
+}

@@ -1,0 +1,202 @@
+"""Whole runs with `"device": "cuda"` on the emulated device: what they learn, their bits, their errors.
+
+    tests/cuda/whole_runs.py SCONCE PLUGINS [--only NAME[,NAME]]
+
+SCONCE was built with the feature `cuda`; SCONCE_CUDA_LIBRARIES names the libraries that tests/cuda/build made. `tests/cuda/run` calls
+this with both. Prints a line for each check; ends with 1 if one fails.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DIGITS = {"kind": "synthetic-digits", "train": 192, "val": 48, "test": 16, "size": 16}
+MODELS = {
+    "convnet": ({"kind": "convnet", "channels": [4, 8], "hidden": [16], "dropout": 0.2, "batch_norm": True}, DIGITS),
+    "gpt": ({"kind": "gpt", "layers": 2, "heads": 2, "width": 16, "dropout": 0.1}, {"kind": "grammar", "context": 16, "train": 192, "val": 48, "test": 16}),
+}
+
+
+class Runs:
+    def __init__(self, sconce, plugins, place):
+        self.sconce, self.plugins, self.place = sconce, plugins, place
+        self.is_failed = False
+
+    def check(self, what, is_met, found):
+        """A line of the report."""
+        self.is_failed |= not is_met
+        print(f"{'ok' if is_met else 'FAILED':6}  {what}: {found}", flush=True)
+
+    def manifest(self, name, model="convnet", hooks=(), **keys):
+        network, data = MODELS[model]
+        train = {"epochs": 2, "batch_size": 16, "eval_batch_size": 48, **keys.pop("train", {})}
+        manifest = {
+            "name": name, "seed": 5, "threads": 1, "device": "cuda", "plugins": [str(self.plugins)], "model": network, "data": data,
+            "optimizer": {"kind": "adamw", "learning_rate": 0.01}, "metrics": ["accuracy"], "train": train, "hooks": list(hooks),
+        }
+        file = self.place / f"{name}.json"
+        file.write_text(json.dumps({**manifest, **keys}))
+        return file
+
+    def words(self, name, file, *more, command=("run",)):
+        return [str(self.sconce), *command, str(file), "--output", str(self.place / name), *more]
+
+    def run(self, name, *more, command=("run",), environment=None, **keys):
+        """Trains; the exit status, what was printed, and the run's directory."""
+        words = self.words(name, self.manifest(name, **keys), *more, command=command)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, env={**os.environ, **(environment or {})}, cwd=self.place)
+        return done.returncode, done.stdout + done.stderr, self.place / name
+
+    def trained(self, name, **keys):
+        """As `run`; a run that fails ends the part."""
+        status, text, directory = self.run(name, **keys)
+        if status != 0:
+            raise RuntimeError(f"{name}: exit status {status}\n{text[-3000:]}")
+        return directory
+
+
+def metrics(directory):
+    return json.loads((directory / "run.json").read_text())["metrics"]
+
+
+def numbers(value, name=""):
+    """All numbers within a JSON value, by their names."""
+    if isinstance(value, dict):
+        return {key: it for word, inner in value.items() for key, it in numbers(inner, f"{name}/{word}").items()}
+    if isinstance(value, list):
+        return {key: it for index, inner in enumerate(value) for key, it in numbers(inner, f"{name}/{index}").items()}
+    return {name: value} if isinstance(value, (int, float)) and not isinstance(value, bool) else {}
+
+
+def bits(directory):
+    """A hash of everything that was trained, and of all metrics."""
+    found = hashlib.sha256()
+    files = sorted(directory.glob("*.safetensors"))
+    for file in files:
+        found.update(file.read_bytes())
+    found.update(json.dumps(metrics(directory), sort_keys=True).encode())
+    return found.hexdigest()[:16] if files else "nothing was trained"
+
+
+def as_on_the_cpu(runs):
+    for model in MODELS:
+        here = numbers(metrics(runs.trained(f"{model}-cpu", model=model, device="cpu")))
+        there = numbers(metrics(runs.trained(f"{model}-cuda", model=model)))
+        # Sums have another order on a device. A prediction of 48 may be the other one of two almost equal ones.
+        bound = {name: 0.03 if "accuracy" in name else 2e-3 for name in here}
+        wrong = {name: (here[name], there.get(name)) for name in here if not abs(there.get(name, math.nan) - here[name]) <= bound[name] * (1 + abs(here[name]))}
+        largest = max((abs(there[name] - here[name]) for name in here if name in there), default=math.nan)
+        runs.check(f"{model}: metrics as on the CPU", here != {} and not wrong, wrong or f"{len(here)} figures differ by at most {largest:.1e}")
+        device = json.loads((runs.place / f"{model}-cuda/run.json").read_text()).get("device")
+        runs.check(f"{model}: the record names the device", device == "Emulated device", device)
+
+
+def same_bits(runs):
+    hooks = [{"hook": "checkpoint", "config": {"iterations": 4}}, {"hook": "ema", "config": {"decay": 0.9}}]
+    keys = {"hooks": hooks, "train": {"epochs": 3}}
+    for model in MODELS:
+        first = bits(runs.trained(f"{model}-first", model=model, **keys))
+        again = bits(runs.trained(f"{model}-again", model=model, **keys))
+        runs.check(f"{model}: the same bits twice", first == again, f"{first} {again}")
+        # Killed as soon as there is a checkpoint within the second epoch.
+        name = f"{model}-killed"
+        words = runs.words(name, runs.manifest(name, model=model, **keys))
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=runs.place)
+        limit = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < limit and iteration(runs.place / name) < 16:
+            time.sleep(0.005)
+        was_running = process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        stopped_at = iteration(runs.place / name)
+        resumed = subprocess.run([*words, "--resume"], capture_output=True, text=True, timeout=300, cwd=runs.place)
+        found = bits(runs.place / name) if resumed.returncode == 0 else f"exit status {resumed.returncode}\n{resumed.stderr}"
+        runs.check(f"{model}: killed at iteration {stopped_at} or later and resumed, the same bits", was_running and found == first, f"{found}, was running: {was_running}")
+
+
+def iteration(directory):
+    """The iteration of the last checkpoint of a run; 0 without one."""
+    tags = [path.name for path in (directory / "checkpoints").glob("*") if not path.name.startswith(".")] if directory.exists() else []
+    return max((int(found[1]) for tag in tags if (found := re.search(r"iteration-(\d+)$", tag))), default=0)
+
+
+def many_hooks(runs):
+    hooks = json.loads((ROOT / "examples/mnist-hooks/run.json").read_text())["hooks"]
+    # What it asks of its own training is not asked here.
+    hooks = [hook for hook in hooks if not (isinstance(hook, dict) and hook["hook"] in ("check", "save-file"))]
+    for place, device in (("hooks-cpu", "cpu"), ("hooks-cuda", "cuda")):
+        runs.trained(place, hooks=hooks, device=device)
+    here, there = (numbers(metrics(runs.place / name)) for name in ("hooks-cpu", "hooks-cuda"))
+    losses = {name: abs(here[name] - there.get(name, math.nan)) for name in here if name.endswith("loss")}
+    # Hooks multiply what rounds otherwise: clipping, averages, plateaus.
+    runs.check(f"{len(hooks)} hooks at once", losses != {} and all(it <= 1e-2 for it in losses.values()), f"losses differ by at most {max(losses.values(), default=math.nan):.1e}")
+    files = [{str(path.relative_to(runs.place / name)) for path in (runs.place / name).rglob("*") if path.is_file()} for name in ("hooks-cpu", "hooks-cuda")]
+    missing = sorted(name for name in files[0] - files[1] if "checkpoints" not in name)
+    runs.check("the hooks' files are those of the CPU's run", not missing, missing or f"{len(files[1])} files")
+
+
+def errors(runs):
+    def refused(what, status, words, **keys):
+        name = re.sub(r"\W+", "-", what)
+        found, text, _ = runs.run(name, **keys)
+        shown = next((line.strip() for line in text.splitlines() if words in line and line.startswith("error")), None)
+        runs.check(what, found == status and shown is not None, f"exit status {found}: {shown or text[-1500:]}")
+
+    refused("no such GPU", 2, "there is no GPU 3: the driver sees 1", device="cuda:3")
+    refused("no GPU at all", 2, "there is no GPU 0: the driver sees 0", environment={"SCONCE_CUDA_NO_DEVICE": "1"})
+    refused("a driver that is too old", 2, "the driver supports CUDA 11.8", environment={"SCONCE_CUDA_VERSION": "11.8"})
+    refused("a GPU that is too old", 2, "compute capability 7.0", environment={"SCONCE_CUDA_CAPABILITY": "7.0"})
+    refused("no driver", 2, "no CUDA driver", environment={"SCONCE_CUDA_LIBRARIES": ""})
+    refused("out of memory", 7, "out of memory", environment={"SCONCE_CUDA_MEMORY": "60000"})
+
+
+def ranks(runs):
+    two = {"SCONCE_CUDA_DEVICES": "2"}
+    keys = {"train": {"epochs": 1, "accumulate": 4}, "distributed": {"batches": "update", "timeout": 120}}
+    for model in MODELS:
+        alone = bits(runs.trained(f"{model}-alone", model=model, **keys))
+        status, text, directory = runs.run(f"{model}-ranks", model=model, command=("launch", "-n", "2"), environment=two, **keys)
+        found = bits(directory) if status == 0 else f"exit status {status}\n{text[-3000:]}"
+        runs.check(f"{model}: two ranks, each on its GPU, the bits of one", found == alone, found)
+    status, text, _ = runs.run("too-many-ranks", command=("launch", "-n", "3"), environment=two, **keys)
+    words = "there is no GPU 2: the driver sees 2"
+    shown = next((line.strip() for line in text.splitlines() if words in line), text[-1500:])
+    runs.check("a rank without a GPU of its own is refused", status == 2 and words in text, f"exit status {status}: {shown}")
+
+
+PARTS = {"cpu": as_on_the_cpu, "bits": same_bits, "hooks": many_hooks, "errors": errors, "ranks": ranks}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sconce", type=pathlib.Path)
+    parser.add_argument("plugins", type=pathlib.Path)
+    parser.add_argument("--only", default=",".join(PARTS))
+    given = parser.parse_args()
+    # Kernels of the emulated device are no use to anybody else.
+    os.environ["SCONCE_KERNEL_CACHE"] = ""
+    os.environ["NO_COLOR"] = "1"
+    place = pathlib.Path(tempfile.mkdtemp(prefix="sconce-cuda-"))
+    runs = Runs(given.sconce.resolve(), given.plugins.resolve(), place)
+    for name in given.only.split(","):
+        try:
+            PARTS[name](runs)
+        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+            runs.check(name, False, error)
+    if runs.is_failed:
+        sys.exit(f"the runs are in {place}")
+    shutil.rmtree(place)
+
+
+main()
