@@ -107,8 +107,8 @@ pub(super) fn install(
     let report = directory.join("crash.json");
     let part = directory.join(".crash.json.part");
     let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
-    // SAFETY: `getpid` and `gettid` have no preconditions.
-    let (pid, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    // SAFETY: `getpid` has no preconditions.
+    let (pid, thread) = (unsafe { libc::getpid() }, thread_id());
     let context = SignalContext {
         pid,
         thread,
@@ -219,8 +219,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
     }
     if IS_TOLD.swap(true, Ordering::SeqCst) {
         // A crash during a report: in another thread, or in the reporting itself.
-        // SAFETY: `gettid` has no preconditions and is async-signal-safe.
-        if unsafe { libc::gettid() } == context.thread {
+        if thread_id() == context.thread {
             end();
         }
         loop {
@@ -230,8 +229,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
     }
     // SAFETY: `info` and `machine` are what the system passed to this handler.
     let (address, place) = unsafe { (address_of(info), FaultRegisters::read(machine)) };
-    // SAFETY: `gettid` has no preconditions and is async-signal-safe.
-    let on_training_thread = unsafe { libc::gettid() } == context.thread;
+    let on_training_thread = thread_id() == context.thread;
     let library = place.and_then(|place| context.plugin_at(place.instruction));
     // During a hook's call the report names the hook anyway; otherwise only the stack shows whose
     // code it was.
@@ -258,6 +256,12 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
     end()
 }
 
+/// Number of the calling thread; async-signal-safe. A system call, because glibc has `gettid` only since 2.30.
+fn thread_id() -> libc::pid_t {
+    // SAFETY: the call has no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
+}
+
 /// Runs when the process exits through `exit` or `quick_exit`.
 extern "C" fn on_exit() {
     // SAFETY: the context was leaked when it was installed and is only read, so the pointer is null
@@ -277,8 +281,7 @@ extern "C" fn on_exit() {
             kind: FaultKind::Exit,
             signal: None,
             stack_overflow: false,
-            // SAFETY: `gettid` has no preconditions.
-            on_training_thread: unsafe { libc::gettid() } == context.thread,
+            on_training_thread: thread_id() == context.thread,
             library: None,
             is_called: false,
             seconds: None,
