@@ -22,7 +22,7 @@ pub(super) const PAGES: [Page; 5] = [
         "README.md",
         &[
             (
-                "pip install sconce_train-0.1.0-py3-none-manylinux_2_35_x86_64.whl",
+                "pip install sconce_train-0.1.0-py3-none-manylinux_2_28_x86_64.whl",
                 NotHere("`.ci/try-wheel` installs the wheel"),
             ),
             (
@@ -348,7 +348,7 @@ pub(super) const PAGES: [Page; 5] = [
             ),
             ("python3 -m venv .venv", NotHere("`.ci/try-wheel` does")),
             (
-                ".venv/bin/pip install sconce_train-0.1.0-py3-none-manylinux_2_35_x86_64.whl",
+                ".venv/bin/pip install sconce_train-0.1.0-py3-none-manylinux_2_28_x86_64.whl",
                 NotHere("`.ci/try-wheel` does"),
             ),
             (
