@@ -119,20 +119,16 @@ fn tag_number(tag: DynamicTag) -> i64 {
     tag.0
 }
 
-/// Reads a word of this process's size and byte order.
+/// Reads a word of this process's size and byte order; what is too short for one is 0.
 pub(super) fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; size_of::<usize>()];
-    for (to, from) in word.iter_mut().zip(bytes) {
-        *to = *from;
-    }
-    usize::from_ne_bytes(word) as u64
+    let word = bytes.first_chunk().map(|word| usize::from_ne_bytes(*word));
+    word.unwrap_or(0) as u64
 }
 
-/// Reads a 32-bit number in this process's byte order.
+/// Reads a 32-bit number in this process's byte order; what is too short for one is 0.
 pub(super) fn number(bytes: &[u8]) -> u32 {
-    let mut number = [0; 4];
-    for (to, from) in number.iter_mut().zip(bytes) {
-        *to = *from;
-    }
-    u32::from_ne_bytes(number)
+    let number = bytes
+        .first_chunk()
+        .map(|number| u32::from_ne_bytes(*number));
+    number.unwrap_or(0)
 }
