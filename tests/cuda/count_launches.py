@@ -33,8 +33,8 @@ def queued(sconce, name, precision, steps, place):
     """How often each piece of work was queued in a run."""
     model, data, batch = SHAPES[name]
     manifest = {
-        "name": name, "seed": 1, "device": "cuda", "precision": precision, "model": model, "data": {**data, "train": steps * batch},
-        "optimizer": {"kind": "adamw", "learning_rate": 0.001}, "train": {"epochs": 1, "batch_size": batch, "test": False, "validate": False}, "hooks": [],
+        "name": name, "seed": 1, "device": "cuda", "precision": precision, "model": model, "data": {**data, "train": steps * batch, "val": 0, "test": 0},
+        "optimizer": {"kind": "adamw", "learning_rate": 0.001}, "train": {"epochs": 1, "batch_size": batch},
     }
     file = place / f"{name}-{precision}-{steps}.json"
     file.write_text(json.dumps(manifest))
