@@ -79,6 +79,8 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     home = pathlib.Path(sys.argv[1])
+    # NVRTC opens its built-in functions by their name alone; the loader finds what is open already.
+    ctypes.CDLL(next(home.glob("lib*/libnvrtc-builtins.so.*")))
     nvrtc = Nvrtc(next(home.glob("lib*/libnvrtc.so.*")))
     capabilities = sys.argv[2:] or ["75", "80", "90"]
     folder = pathlib.Path(__file__).resolve().parents[2] / "host" / "ops" / "cuda"

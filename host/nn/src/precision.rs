@@ -63,7 +63,7 @@ pub struct PrecisionScope {
 /// Returns a tensor in `f32` if its type is narrower.
 pub(crate) fn widened(x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
-        DType::BF16 | DType::F16 => x.to_dtype(DType::F32),
+        DType::BF16 | DType::F16 => ops::cast(x, DType::F32),
         _ => Ok(x.clone()),
     }
 }

@@ -329,18 +329,19 @@ extern "C" __global__ void output_products(const float *y, const float *g, float
     }
 }
 
+// A minimum of one block a multiprocessor: left to choose, the assembler spills some bytes to have more of them.
 #define KERNELS(D)                                                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(256, 1)                                                                                       \
         attention_##D(const float *qkv, float *y, float *log_sums, unsigned length, unsigned heads, unsigned each, unsigned causal,            \
                       float scale) {                                                                                                           \
         attention<D>(qkv, y, log_sums, {length, heads, each, causal}, scale);                                                                  \
     }                                                                                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(256, 1)                                                                                       \
         query_gradient_##D(const float *qkv, const float *g, const float *log_sums, const float *products, float *gradients, unsigned length,  \
                            unsigned heads, unsigned each, unsigned causal, float scale) {                                                      \
         query_gradient<D>(qkv, g, log_sums, products, gradients, {length, heads, each, causal}, scale);                                        \
     }                                                                                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(256, 1)                                                                                       \
         key_value_gradient_##D(const float *qkv, const float *g, const float *log_sums, const float *products, float *gradients,               \
                                unsigned length, unsigned heads, unsigned each, unsigned causal, float scale) {                                 \
         key_value_gradient<D>(qkv, g, log_sums, products, gradients, {length, heads, each, causal}, scale);                                    \

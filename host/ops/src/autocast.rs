@@ -13,6 +13,8 @@ use std::marker::PhantomData;
 
 use candle_core::{DType, Result, Tensor};
 
+use crate::composed::{given1, has_kernels};
+
 thread_local! {
     /// Type of products on this thread, if it is not that of their inputs.
     static PRODUCTS: Cell<Option<DType>> = const { Cell::new(None) };
@@ -66,7 +68,7 @@ pub fn autocast_dtype() -> Option<DType> {
 pub(crate) fn operand(x: &Tensor) -> Result<Cow<'_, Tensor>> {
     match PRODUCTS.get() {
         Some(dtype) if x.dtype() != dtype && x.dtype() != DType::F64 => {
-            Ok(Cow::Owned(x.to_dtype(dtype)?))
+            Ok(Cow::Owned(cast(x, dtype)?))
         }
         _ => Ok(Cow::Borrowed(x)),
     }
@@ -80,10 +82,21 @@ pub(crate) fn is_narrow(dtype: DType) -> bool {
 /// A tensor in `f32`, or wider, for what is sensitive to rounding.
 pub(crate) fn widened(x: &Tensor) -> Result<Cow<'_, Tensor>> {
     if is_narrow(x.dtype()) {
-        Ok(Cow::Owned(x.to_dtype(DType::F32)?))
+        Ok(Cow::Owned(cast(x, DType::F32)?))
     } else {
         Ok(Cow::Borrowed(x))
     }
+}
+
+/// A tensor in another type, as by candle's `to_dtype`, but recorded where there are kernels for it.
+pub fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    if x.dtype() == dtype || !has_kernels(x) {
+        return x.to_dtype(dtype);
+    }
+    let y = x.detach().to_dtype(dtype)?;
+    given1(x, y, |[x], gradient, _| {
+        Ok([Some(gradient.to_dtype(x.dtype())?)])
+    })
 }
 
 /// Two tensors in the wider of their types.

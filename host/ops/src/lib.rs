@@ -70,7 +70,7 @@ pub mod vectors;
 
 pub use add_relu::add_relu;
 pub use attention::attention;
-pub use autocast::{Autocast, autocast, autocast_dtype};
+pub use autocast::{Autocast, autocast, autocast_dtype, cast};
 pub use batch_norm::{
     AcrossRanks, ChannelStatistics, SharedBatch, StatisticsSource, batch_norm, batch_norm_across,
     batch_norm_of_batch, batch_norm_then,
@@ -114,6 +114,16 @@ pub(crate) fn normal_numbers(
         shape,
         &crate::device::for_tests(),
     )
+}
+
+/// The output on a device of an identity, for operations of tests.
+#[cfg(all(test, feature = "cuda"))]
+pub(crate) fn copied(
+    storage: &candle_core::CudaStorage,
+    layout: &candle_core::Layout,
+) -> candle_core::Result<(candle_core::CudaStorage, candle_core::Shape)> {
+    let copy = candle_core::backend::BackendStorage::try_clone(storage, layout)?;
+    Ok((copy, layout.shape().clone()))
 }
 
 /// Runs the examples of the README as doctests.

@@ -2,8 +2,8 @@
 
 use candle_core::{Result, Tensor};
 
-use super::given::given2;
-use super::of;
+use super::given::{given_of_output2, given1, given2};
+use super::{has_kernels, of};
 use crate::autocast::{operand, promoted, widened};
 use crate::elementwise::Function;
 use crate::tape::reshape;
@@ -74,23 +74,68 @@ pub(super) fn relu(x: &Tensor) -> Result<Tensor> {
     x.le(&zeros)?.where_cond(&zeros, x)
 }
 
-/// a + b, in the wider of their types.
+/// The gradient of a maximum with 0 from that of its output `y`.
+fn relu_gradient(y: &Tensor, gradient: &Tensor) -> Result<Tensor> {
+    own_kernel!(crate::cuda::activation::of_input(
+        y,
+        Function::Relu,
+        gradient
+    ));
+    let gradient = gradient.to_dtype(y.dtype())?;
+    let zeros = y.zeros_like()?;
+    y.le(&zeros)?.where_cond(&zeros, &gradient)
+}
+
+/// a + b, in the wider of their types. The gradient is handed on as it is, without a pass over it.
 pub(crate) fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    of([a, b], |[a, b]| {
-        let (a, b) = promoted(a, b)?;
-        &*a + &*b
-    })
+    if !has_kernels(a) {
+        return of([a, b], sum);
+    }
+    given2([a, b], sum([&a.detach(), &b.detach()])?, handed_on)
 }
 
 /// max(a + b, 0), in the wider of their types.
 pub(crate) fn add_relu(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    of([a, b], |[a, b]| {
-        let (a, b) = promoted(a, b)?;
-        relu(&(&*a + &*b)?)
-    })
+    if !has_kernels(a) {
+        return of([a, b], |terms| relu(&sum(terms)?));
+    }
+    let y = apply(&sum([&a.detach(), &b.detach()])?, Function::Relu)?;
+    given_of_output2(
+        [a, b],
+        y,
+        Box::new(|terms, y, gradient, wanted| {
+            handed_on(terms, &relu_gradient(y, gradient)?, wanted)
+        }),
+    )
+}
+
+fn sum([a, b]: [&Tensor; 2]) -> Result<Tensor> {
+    let (a, b) = promoted(a, b)?;
+    &*a + &*b
+}
+
+/// Gradients of the terms of a sum, in their types.
+fn handed_on(
+    [a, b]: [&Tensor; 2],
+    gradient: &Tensor,
+    [of_a, of_b]: [bool; 2],
+) -> Result<[Option<Tensor>; 2]> {
+    let of = |term: &Tensor| gradient.to_dtype(term.dtype());
+    Ok([
+        of_a.then(|| of(a)).transpose()?,
+        of_b.then(|| of(b)).transpose()?,
+    ])
 }
 
 /// Elements times constant factors.
 pub(crate) fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
-    of([x], |[x]| x * factors.detach().to_dtype(x.dtype())?)
+    let factors = factors.detach().to_dtype(x.dtype())?;
+    if !has_kernels(x) {
+        return of([x], |[x]| x * factors);
+    }
+    let y = (x.detach() * &factors)?;
+    given1(x, y, move |_, gradient, _| {
+        let of_x = gradient.to_dtype(factors.dtype())? * &factors;
+        Ok([Some(of_x?)])
+    })
 }

@@ -52,8 +52,7 @@ pub(crate) fn given_of_output1(
     apply1(x, Given::with(output, backward)?)
 }
 
-/// As [`given_of_output1`], of two tensors.
-#[cfg(feature = "cuda")]
+/// As [`given2`], with the output among what the gradient is computed from.
 pub(crate) fn given_of_output2(
     [x, y]: [&Tensor; 2],
     output: Tensor,

@@ -40,10 +40,9 @@ use candle_core::{Result, Tensor};
 pub(crate) use attention::{attention, softmax};
 pub(crate) use convolution::conv2d;
 pub(crate) use functions::{add, add_relu, apply, linear, masked};
+pub(crate) use given::given1;
 #[cfg(feature = "cuda")]
-pub(crate) use given::{
-    given_of_output1, given_of_output2, given_of_output3, given1, given2, given3,
-};
+pub(crate) use given::{given_of_output1, given_of_output2, given_of_output3, given2, given3};
 pub(crate) use losses::{cross_entropy, cross_entropy_on_device, is_finite, mean_squared_error};
 pub(crate) use norms::{batch_norm, layer_norm, rms_norm, statistics};
 pub(crate) use output::Output;
@@ -76,6 +75,19 @@ pub fn are_composed(x: &Tensor) -> bool {
 /// Whether an operation on this tensor is composed: our kernels neither know other devices nor narrow types.
 pub(crate) fn is_chosen(x: &Tensor) -> bool {
     are_composed(x) || autocast_dtype().is_some() || is_narrow(x.dtype())
+}
+
+/// Whether there are kernels of ours for this tensor, so that all that models commonly consist of is recorded. What is composed should
+/// then be recorded too: behind an operation of candle's the backward pass is candle's, with zeros and an addition for each activation,
+/// and no gradient is complete before its end.
+pub(crate) fn has_kernels(x: &Tensor) -> bool {
+    #[cfg(feature = "cuda")]
+    return crate::cuda::takes(x);
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = x;
+        false
+    }
 }
 
 /// Computes an operation of these inputs, of which held ones are constants.

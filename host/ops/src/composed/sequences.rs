@@ -1,8 +1,9 @@
 //! Embeddings, positions and sequences.
 
-use candle_core::{DType, Result, Tensor, bail};
+use candle_core::{D, DType, Result, Tensor, bail};
 
-use super::of;
+use super::given::{given1, given2};
+use super::{has_kernels, of};
 use crate::autocast::{promoted, widened};
 
 /// Rows of a table (tokens, width) selected by integers.
@@ -32,25 +33,57 @@ fn check(tokens: &Tensor, rows: usize) -> Result<()> {
 
 /// Adds the first rows of a table (positions, width) to x (…, length, width).
 pub(crate) fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
-    of([x, table], |[x, table]| {
-        let length = x.dim(candle_core::D::Minus2)?;
+    let length = x.dim(D::Minus2)?;
+    let sum = |[x, table]: [&Tensor; 2]| {
         let table = table.narrow(0, 0, length)?;
         let (x, table) = promoted(x, &table)?;
         x.broadcast_add(&table)
-    })
+    };
+    if !has_kernels(x) {
+        return of([x, table], sum);
+    }
+    let y = sum([&x.detach(), &table.detach()])?;
+    given2(
+        [x, table],
+        y,
+        move |[x, table], gradient, [of_x, of_table]| {
+            let sums = || {
+                let (rows, width) = table.dims2()?;
+                let sums = widened(gradient)?.reshape(((), length, width))?.sum(0)?;
+                let sums = sums.pad_with_zeros(0, 0, rows - length)?;
+                sums.to_dtype(table.dtype())
+            };
+            Ok([
+                of_x.then(|| gradient.to_dtype(x.dtype())).transpose()?,
+                of_table.then(sums).transpose()?,
+            ])
+        },
+    )
 }
 
 /// Swaps the last two dimensions.
 pub(crate) fn transpose(x: &Tensor) -> Result<Tensor> {
-    of([x], |[x]| x.t()?.contiguous())
+    if !has_kernels(x) {
+        return of([x], |[x]| x.t()?.contiguous());
+    }
+    given1(x, x.detach().t()?.force_contiguous()?, |_, gradient, _| {
+        Ok([Some(gradient.t()?.contiguous()?)])
+    })
 }
 
 /// Mean over the positions of (batch, length, width).
 pub(crate) fn mean_positions(x: &Tensor) -> Result<Tensor> {
-    of([x], |[x]| {
-        if x.dim(1)? == 0 {
-            bail!("there are no positions for a mean")
-        }
-        widened(x)?.mean(1)
+    let length = x.dim(1)?;
+    if length == 0 {
+        bail!("there are no positions for a mean")
+    }
+    let mean = |[x]: [&Tensor; 1]| widened(x)?.mean(1);
+    if !has_kernels(x) {
+        return of([x], mean);
+    }
+    given1(x, mean([&x.detach()])?, move |[x], gradient, _| {
+        let each = (gradient / length as f64)?.to_dtype(x.dtype())?;
+        let of_x = each.unsqueeze(1)?.broadcast_as(x.shape())?.contiguous()?;
+        Ok([Some(of_x)])
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use candle_core::{CpuStorage, CustomOp1, Device, Layout, Result, Shape, Var};
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Var};
 
 use super::*;
 use crate::tape::apply1;
@@ -21,6 +21,15 @@ impl CustomOp1 for Counted {
         Ok((storage.clone(), layout.shape().clone()))
     }
 
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        storage: &candle_core::CudaStorage,
+        layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        crate::copied(storage, layout)
+    }
+
     fn bwd(&self, _x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(Some(gradient.clone()))
@@ -29,11 +38,7 @@ impl CustomOp1 for Counted {
 
 #[test]
 fn nothing_below_the_first_trained_parameter_is_differentiated() {
-    // `Counted` computes on the CPU only.
-    let numbers = |seed, shape: (usize, usize)| {
-        let numbers = normal_numbers(seed, shape).expect("numbers");
-        numbers.to_device(&Device::Cpu).expect("on the CPU")
-    };
+    let numbers = |seed, shape: (usize, usize)| normal_numbers(seed, shape).expect("numbers");
     let var = |seed| Var::from_tensor(&numbers(seed, (3, 3))).expect("a variable");
     let (body, head) = (var(1), var(2));
     let x = numbers(3, (2, 3));

@@ -72,6 +72,23 @@ fn run_of(width: usize, tensors: &[&Tensor]) -> Result<usize> {
     Ok(run)
 }
 
+/// The gradient of the function's input `x`, from that of its output; `None` where the kernels don't take the tensor.
+pub(crate) fn of_input(
+    x: &Tensor,
+    function: Function,
+    gradient: &Tensor,
+) -> Result<Option<Tensor>> {
+    if !super::takes(x) {
+        return Ok(None);
+    }
+    let x = x.contiguous()?;
+    let activation = Activation {
+        device: device_of(&x)?,
+        function: Some(function),
+    };
+    activation.of_input(&x, None, gradient).map(Some)
+}
+
 struct Activation {
     device: CudaDevice,
     function: Option<Function>,

@@ -32,12 +32,13 @@ pub(super) fn open(cuda: u32) -> Result<(), DeviceError> {
 
 /// NVIDIA's library of figures (NVML), which is in the same places as the driver's; `None` if it isn't installed.
 pub(super) fn figures() -> Option<Library> {
-    find("libnvidia-ml.so.1", &searched(DRIVERS.map(PathBuf::from))).ok()
+    let found = find("libnvidia-ml.so.1", &searched(DRIVERS.map(PathBuf::from)));
+    found.ok().map(|(library, _)| library)
 }
 
 fn open_all(cuda: u32) -> Result<(), DeviceError> {
     let drivers = searched(DRIVERS.map(PathBuf::from));
-    let driver =
+    let (driver, _) =
         find("libcuda.so.1", &drivers).map_err(|reason| DeviceError::NoDriver { reason })?;
     connect(&driver, driver::entries());
     std::mem::forget(driver);
@@ -55,19 +56,35 @@ fn open_all(cuda: u32) -> Result<(), DeviceError> {
         })
     };
     // cuBLAS needs cuBLASLt, which the loader then finds open.
-    let library = open(format!("libcublasLt.so.{cuda}"), "nvidia-cublas")?;
+    let (library, _) = open(format!("libcublasLt.so.{cuda}"), "nvidia-cublas")?;
     connect(&library, cublas_lt::entries());
     std::mem::forget(library);
-    let library = open(format!("libcublas.so.{cuda}"), "nvidia-cublas")?;
+    let (library, _) = open(format!("libcublas.so.{cuda}"), "nvidia-cublas")?;
     connect(&library, cublas::entries());
     std::mem::forget(library);
-    let library = open("libcurand.so.10".to_owned(), "nvidia-curand")?;
+    let (library, _) = open("libcurand.so.10".to_owned(), "nvidia-curand")?;
     connect(&library, curand::entries());
     std::mem::forget(library);
-    let library = open(format!("libnvrtc.so.{cuda}"), "nvidia-cuda-nvrtc")?;
+    let (library, directory) = open(format!("libnvrtc.so.{cuda}"), "nvidia-cuda-nvrtc")?;
     connect(&library, nvrtc::entries());
     std::mem::forget(library);
+    if let Some(directory) = directory {
+        open_builtins(&directory, cuda);
+    }
     Ok(())
+}
+
+/// Opens the library of NVRTC's built-in functions. NVRTC opens it when it compiles, by its name alone: without this the loader
+/// would not find it beside NVRTC, outside the directories that it searches.
+fn open_builtins(directory: &Path, cuda: u32) {
+    let beginning = format!("libnvrtc-builtins.so.{cuda}.");
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for file in files.filter(|file| file.file_name().to_string_lossy().starts_with(&beginning)) {
+        // SAFETY: as in `find`. If it can't be opened, NVRTC says so when it compiles.
+        if let Ok(library) = unsafe { Library::new(file.path()) } {
+            std::mem::forget(library);
+        }
+    }
 }
 
 /// Writes the addresses of a library's functions into the trampolines' table.
@@ -81,8 +98,8 @@ fn connect(library: &Library, entries: impl Iterator<Item = Entry>) {
     }
 }
 
-/// Opens a library in one of these directories; `None` among them is where the loader looks.
-fn find(file: &str, directories: &[Option<PathBuf>]) -> Result<Library, String> {
+/// Opens a library in one of these directories, and says in which; `None` among them is where the loader looks.
+fn find(file: &str, directories: &[Option<PathBuf>]) -> Result<(Library, Option<PathBuf>), String> {
     let mut reason = None;
     for directory in directories {
         let path = match directory {
@@ -94,7 +111,7 @@ fn find(file: &str, directories: &[Option<PathBuf>]) -> Result<Library, String> 
         }
         // SAFETY: the library's initialisers are NVIDIA's, which the user asked to be run.
         match unsafe { Library::new(&path) } {
-            Ok(library) => return Ok(library),
+            Ok(library) => return Ok((library, directory.clone())),
             // A file that exists and can't be opened says more than a search that found none.
             Err(error) if directory.is_some() || reason.is_none() => {
                 reason = Some(match error.source() {

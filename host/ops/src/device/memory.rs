@@ -121,7 +121,7 @@ impl Figures {
 
     fn utilization(&self, device: &CudaDevice) -> Option<f64> {
         let uuid = device.cuda_stream().context().uuid().ok()?;
-        let name = name_of(uuid.bytes.map(|byte| byte.cast_unsigned()));
+        let name = name_of(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]));
         let mut handle = std::ptr::null_mut();
         let mut rates = Rates::default();
         // SAFETY: the text ends with a zero, and the functions write a handle and two numbers.
@@ -143,7 +143,9 @@ fn name_of(uuid: [u8; 16]) -> CString {
         if matches!(index, 0 | 4 | 6 | 8 | 10) {
             name.push('-');
         }
-        name.push_str(&format!("{byte:02x}"));
+        for digit in [byte >> 4, byte & 15] {
+            name.extend(char::from_digit(u32::from(digit), 16));
+        }
     }
     // It has no zero.
     CString::new(name).unwrap_or_default()

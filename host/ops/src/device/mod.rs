@@ -17,7 +17,8 @@
 mod absent;
 #[cfg(feature = "cuda")]
 mod cuda;
-#[cfg(all(test, feature = "cuda"))]
+#[cfg(test)]
+#[cfg(feature = "cuda")]
 mod emulated;
 mod error;
 mod fetch;

@@ -71,9 +71,9 @@ macro_rules! library {
         texts: [$($text:ident),* $(,)?] $(,)?
     ) => {
         #[expect(non_camel_case_types, reason = "the functions' own names")]
-        enum Index { $($name,)* $($text,)* LENGTH }
+        enum Index { $($name,)* $($text,)* Length }
 
-        static TABLE: [std::sync::atomic::AtomicPtr<std::ffi::c_void>; Index::LENGTH as usize] = [
+        static TABLE: [std::sync::atomic::AtomicPtr<std::ffi::c_void>; Index::Length as usize] = [
             $({ let _ = Index::$name; std::sync::atomic::AtomicPtr::new(unavailable as *mut std::ffi::c_void) },)*
             $({ let _ = Index::$text; std::sync::atomic::AtomicPtr::new(super::unavailable_text as *mut std::ffi::c_void) },)*
         ];
@@ -89,7 +89,7 @@ macro_rules! library {
 
             /// Makes linkers take this object file, before they see the library.
             #[used]
-            static ALL: [unsafe extern "C" fn(); Index::LENGTH as usize] = [$($name,)* $($text,)*];
+            static ALL: [unsafe extern "C" fn(); Index::Length as usize] = [$($name,)* $($text,)*];
         }
 
         /// The library's functions.

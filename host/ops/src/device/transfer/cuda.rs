@@ -125,8 +125,9 @@ impl Uploader {
     }
 
     pub(super) fn finish(&mut self, upload: Upload) -> Result<Vec<Tensor>> {
-        let index = upload.number % self.slots.len();
-        if upload.number + self.slots.len() < self.begun {
+        let Upload { number, tensors } = upload;
+        let index = number % self.slots.len();
+        if number + self.slots.len() < self.begun {
             bail!("more copies have begun than there are slots");
         }
         let Some((slot, (_, bytes))) = self
@@ -138,7 +139,7 @@ impl Uploader {
         };
         let computing = self.device.cuda_stream();
         computing.wait(&slot.is_copied).map_err(failed)?;
-        let taken = (upload.tensors.iter()).map(|place| take(&self.device, bytes, place));
+        let taken = (tensors.into_iter()).map(|place| take(&self.device, bytes, &place));
         let taken = taken.collect::<Result<Vec<_>>>();
         slot.is_empty.record(&computing).map_err(failed)?;
         taken
