@@ -11,7 +11,7 @@ place=$PWD/target/valgrind
 rm -rf "$place"
 mkdir -p "$place/plugins"
 # At the optimisation of a release: below it memcheck takes what system calls return (file descriptors) for uninitialised.
-cargo build --quiet --locked --workspace --config 'profile.dev.package.sconce.opt-level=3'
+cargo build --quiet --locked --workspace --config 'profile.dev.package.sconce.opt-level=2'
 cp target/debug/sconce-plain "$place/sconce"
 cp target/debug/libsconce_plugin_*.so "$place/plugins/"
 cp target/debug/libsconce_fixture_{recorder,noop,tensors,giver,taker,faults}.so "$place/plugins/"
