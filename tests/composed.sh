@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The tests of operations and networks, and the comparison with PyTorch, with every operation composed of candle's own, as on devices
 # that our kernels don't compute on.
-# usage: tests/composed.sh    what `cargo test --workspace` has built is not built again
+# usage: tests/composed.sh    what `cargo test --release --workspace` has built is not built again
 #
 # Left out is what is about kernels: what they record, and the bits of synchronised batch norms.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-programs=$(cargo test --locked --workspace --no-run --message-format=json --quiet | python3 -c '
+programs=$(cargo test --release --locked --workspace --no-run --message-format=json --quiet | python3 -c '
 import json, sys
 for line in sys.stdin:
     built = json.loads(line)

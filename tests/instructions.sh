@@ -3,8 +3,7 @@
 # the number is the same whatever else the machine is doing. Fails above the limits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Beside the packages of `cargo build`: so none of them is built again with other features.
-cargo build --quiet --release --locked -p sconce -p 'sconce-plugin-*' -p sconce-dispatch -p sconce-fixture-noop
+cargo build --quiet --release --locked --workspace
 program=target/release/dispatch-calls
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

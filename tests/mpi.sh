@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # The transport `mpi` under every MPI of this machine, Open MPI and MPICH: built for each, its messages checked whole and
 # in pieces, and the wrong pair of launcher and library noticed by every rank.
-# usage: tests/mpi.sh [SCONCE]    default: target/debug/sconce, built here
+# usage: tests/mpi.sh [SCONCE]    default: target/release/sconce, built here
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # In containers, one process may not read another's memory.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export CARGO_TARGET_DIR=$PWD/target/mpi
-sconce=${1:-target/debug/sconce}
+sconce=${1:-target/release/sconce}
 if [ $# -eq 0 ]; then
-  CARGO_TARGET_DIR=target cargo build --quiet --locked --workspace
+  CARGO_TARGET_DIR=target cargo build --quiet --release --locked --workspace
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -10,11 +10,11 @@ place=$PWD/target/valgrind
 
 rm -rf "$place"
 mkdir -p "$place/plugins"
-# At the optimisation of a release: below it memcheck takes what system calls return (file descriptors) for uninitialised.
-cargo build --quiet --locked --workspace --config 'profile.dev.package.sconce.opt-level=2'
-cp target/debug/sconce-plain "$place/sconce"
-cp target/debug/libsconce_plugin_*.so "$place/plugins/"
-cp target/debug/libsconce_fixture_{recorder,noop,tensors,giver,taker,faults}.so "$place/plugins/"
+# Without optimisation memcheck takes what system calls return (file descriptors) for uninitialised.
+cargo build --quiet --release --locked --workspace
+cp target/release/sconce-plain "$place/sconce"
+cp target/release/libsconce_plugin_*.so "$place/plugins/"
+cp target/release/libsconce_fixture_{recorder,noop,tensors,giver,taker,faults}.so "$place/plugins/"
 if [ "$(nm "$place/sconce" | grep -c ' mi_malloc')" != 0 ]; then
   echo 'the host was built with mimalloc: memcheck would see nothing' >&2
   exit 1

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 use std::fs;
 
-use expect_test::expect_file;
 use sconce::plugin::library::Library;
+use sconce_tests::generated::assert_file;
 use sconce_tests::{artifacts, workspace};
 use serde_json::Value;
 
@@ -202,7 +202,7 @@ fn the_tables_of_options_are_those_of_the_schemas() {
         let hooks = description["hooks"].as_array().expect("hooks").len();
         assert!(hooks > 0, "{packages} have hooks");
         assert_eq!(documented, hooks, "every hook of {packages} is in {page}");
-        expect_file![path].assert_eq(&expected);
+        assert_file(path, &expected);
     }
 }
 

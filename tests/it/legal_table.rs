@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
-use expect_test::expect_file;
 use sconce_plugin_api::ext::{Collection, Request};
 use sconce_plugin_api::{Phase, Point};
+use sconce_tests::generated::assert_file;
 use sconce_tests::workspace;
 
 const BEGIN: &str = "<!-- what is legal where -->\n";
@@ -116,6 +116,6 @@ fn the_tables_of_what_is_legal_where_are_those_of_the_code() {
         (page, format!("{before}{BEGIN}\n{tables}\n{END}{after}")),
         (included, tables),
     ] {
-        expect_file![path].assert_eq(&expected);
+        assert_file(path, &expected);
     }
 }

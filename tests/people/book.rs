@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use expect_test::expect_file;
+use sconce_tests::generated::assert_file;
 use sconce_tests::{Workplace, artifacts, workspace};
 use serde_json::Value;
 
@@ -25,7 +25,17 @@ fn the_code_of_the_page_about_c_is_the_examples() {
     let (head, _) = kept.split_once("```c\n").expect("the page has code in C");
     let code = workspace().join("examples/clip-in-c/clip.c");
     let code = fs::read_to_string(code).expect("the example");
-    expect_file![page].assert_eq(&format!("{head}```c\n{code}```\n"));
+    assert_file(page, &format!("{head}```c\n{code}```\n"));
+}
+
+#[test]
+#[should_panic(expected = "page.md:2 is out of date")]
+fn the_first_line_that_is_out_of_date_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("page.md");
+    fs::write(&page, "one\ntwo\n").expect("the page is written");
+    assert_file(&page, "one\ntwo\n");
+    assert_file(&page, "one\n2\n");
 }
 
 fn is_page(name: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use expect_test::expect_file;
+use sconce_tests::generated::assert_file;
 use sconce_tests::{Finished, Workplace, workspace};
 use serde_json::{Value, json};
 
@@ -399,5 +399,5 @@ fn the_page_lists_the_tests() {
     let (head, rest) = kept.split_once(BEGIN).expect("the page has the first mark");
     let (_, tail) = rest.split_once(END).expect("the page has the second mark");
     let page = format!("{head}{BEGIN}\n{}{END}{tail}", tables());
-    expect_file![file].assert_eq(&page);
+    assert_file(file, &page);
 }

@@ -8,6 +8,7 @@
 pub mod bench;
 mod build;
 mod c_plugin;
+pub mod generated;
 pub mod in_process;
 #[cfg(unix)]
 pub mod kill;

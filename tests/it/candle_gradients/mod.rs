@@ -4,8 +4,8 @@ mod core;
 mod nn;
 mod table;
 
-use expect_test::expect_file;
 use sconce::gradients::{CUTS, WRONG};
+use sconce_tests::generated::assert_file;
 use sconce_tests::workspace;
 use table::{Operations, Row};
 
@@ -53,5 +53,5 @@ fn the_page_says_which_of_candles_gradients_are_right() {
             .any(|row| row.verdict.contains("wrong") && row.name.contains(wrong.operation));
         assert!(is_known, "{} has right gradients", wrong.operation);
     }
-    expect_file![file].assert_eq(&page);
+    assert_file(file, &page);
 }
