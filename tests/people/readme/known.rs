@@ -39,7 +39,10 @@ pub(super) const PAGES: [Page; 5] = [
                 "cargo build --release && target/release/sconce run examples/digits/run.json",
                 NotHere("`.ci/run` runs it, by `.ci/readme-command`"),
             ),
-            ("cargo test --workspace", NotHere("this is part of it")),
+            (
+                "cargo test --release --workspace",
+                NotHere("this is part of it"),
+            ),
             (
                 "cargo install --locked --path host",
                 NotHere("builds the host in its release profile"),
