@@ -9,9 +9,11 @@
 //! - `note`: what ranks know of each other's nodes ([`NodeNote`])
 //! - `layout`: the pieces, and the order of additions
 //! - `on_host`: the sum on the host, whose bytes the run's transport moves
+//! - `on_gpus`: the sum on the ranks' GPUs, whose bytes NCCL moves; it has the same bits
 
 mod layout;
 mod note;
+mod on_gpus;
 mod on_host;
 #[cfg(test)]
 mod tests;
@@ -19,9 +21,10 @@ mod tests;
 use candle_core::DType;
 use layout::Layout;
 pub use note::NodeNote;
+use on_gpus::GpuSums;
 use on_host::HostBuffers;
 
-use super::{Team, TeamError};
+use super::{Gpus, Team, TeamError};
 use crate::gradients::{Gradients, TreeNode};
 use crate::parameters::Parameters;
 
@@ -43,6 +46,8 @@ pub struct Summation {
     doubles: HostBuffers<f64>,
     /// Whether gradients are `bf16` on their way.
     is_halved: bool,
+    /// The ranks' GPUs, if sums stay there.
+    on_gpus: Option<GpuSums>,
 }
 
 impl Summation {
@@ -52,6 +57,12 @@ impl Summation {
             is_halved,
             ..Summation::default()
         }
+    }
+
+    /// Sums on the GPUs of all ranks, where their gradients are.
+    pub fn on_gpus(mut self, gpus: Gpus) -> Summation {
+        self.on_gpus = Some(GpuSums::new(gpus));
+        self
     }
 
     /// The sum of the nodes of all ranks; `None` if there are none. `own` are this rank's nodes, `all` the notes of every
@@ -74,6 +85,13 @@ impl Summation {
         let (singles, doubles) = (layout(DType::F32), layout(DType::F64));
         let (device, is_halved) = (parameters.device(), self.is_halved);
         let mut sum = Gradients::none(parameters);
+        if let Some(gpus) = &mut self.on_gpus {
+            let layouts = (singles.as_ref(), doubles.as_ref());
+            for (parameter, gradient) in gpus.sum(team, device, layouts, own, all, is_halved)? {
+                sum.set(parameter, gradient);
+            }
+            return Ok(Some(sum));
+        }
         if let Some(layout) = &singles {
             let buffers = &mut self.singles;
             buffers.sum(team, layout, own, all, is_halved, &mut sum)?;

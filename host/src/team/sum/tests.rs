@@ -1,10 +1,12 @@
+use std::time::Duration;
+
 use candle_core::{Device, Tensor};
-use sconce_ops::device::copy_to_host;
+use sconce_ops::device::{copy_to_host, for_tests};
 
 use super::*;
 use crate::gradients::GradientTree;
 use crate::team::threads::on_ranks;
-use crate::team::{Purpose, Said};
+use crate::team::{Purpose, Said, connect_gpus};
 
 /// Gradients of a batch, irregular enough that the order of additions shows in the sums.
 fn gradients(parameters: &Parameters, batch: u64) -> Gradients {
@@ -105,6 +107,10 @@ impl Case {
             .map(|rank| postcard::from_bytes(heard.of(rank)).expect("notes"))
             .collect();
         let mut summation = Summation::new(self.is_halved);
+        if self.device.is_cuda() {
+            let gpus = connect_gpus(team, &self.device, Duration::from_secs(600));
+            summation = summation.on_gpus(gpus.expect("all are there").expect("NCCL"));
+        }
         let sum = summation.sum(team, &parameters, &own, &all);
         let sum = sum.expect("a sum").expect("gradients");
         bits(&sum, &parameters)
@@ -142,4 +148,30 @@ fn halved_gradients_have_about_the_same_sum() {
         largest = largest.max((exact - halved).abs() / exact.abs().max(1.0));
     }
     assert!(largest > 0.0 && largest < 0.05, "{largest}");
+}
+
+/// On the tests' device, by one rank with several nodes: several ranks take several processes (`tests/cuda/whole_runs.py`).
+#[test]
+fn sums_on_a_gpu_have_the_bits_of_sums_on_the_host() {
+    let device = for_tests();
+    if device.is_cpu() {
+        return;
+    }
+    for (dtype, is_halved) in [(DType::F32, false), (DType::F32, true), (DType::F64, false)] {
+        for batches in [1, 7, 13] {
+            let on_host = Case {
+                dtype,
+                ..Case::on_host(1, batches, is_halved)
+            };
+            let on_gpu = Case {
+                device: device.clone(),
+                ..on_host.clone()
+            };
+            let (found, expected) = (on_gpu.summed(), on_host.summed());
+            assert_eq!(
+                found, expected,
+                "{batches} of {dtype:?}, halved: {is_halved}"
+            );
+        }
+    }
 }
