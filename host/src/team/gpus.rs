@@ -2,7 +2,8 @@
 //!
 //! **Flow.** [`connect`] has each rank say whether it could, and on which GPU. If all can, each on a GPU of its own, the first
 //! gives NCCL's identifier to the others by the run's transport, and all connect; then each says whether it has. So all ranks
-//! come to the same result, and none waits for a rank that can't.
+//! come to the same result, and none waits for a rank that is known not to come. Where NCCL itself fails on one rank, it may keep
+//! the others waiting, within the time limit.
 
 use std::time::Duration;
 
@@ -105,11 +106,20 @@ fn read_id(bytes: &[u8]) -> Result<UniqueId, String> {
 
 /// The first rank that can't be connected, and why.
 fn obstacle(team: &Team, all: &[Ability]) -> Option<String> {
+    let mut first = None;
     for (rank, ability) in all.iter().enumerate() {
-        let own = match ability {
-            Ok((own, _)) => own,
+        let (own, version) = match ability {
+            Ok(able) => able,
             Err(reason) => return Some(format!("{}: {reason}", team.name_of(rank))),
         };
+        let first = *first.get_or_insert(version);
+        if version != first {
+            return Some(format!(
+                "{} has NCCL {version}, {} has {first}: all need the same",
+                team.name_of(rank),
+                team.name_of(0)
+            ));
+        }
         let is_same = |other: &usize| {
             let of_other = all.get(*other).and_then(|ability| ability.as_ref().ok());
             team.host(*other) == team.host(rank) && of_other.is_some_and(|(id, _)| id == own)
@@ -171,6 +181,16 @@ mod tests {
             let reason = "rank 0 (node0): it computes on the CPU".to_owned();
             assert_eq!(found, Ok(Some(reason)));
         }
+    }
+
+    #[test]
+    fn all_ranks_have_the_same_version() {
+        let found = on_ranks(2, |team| {
+            let of = |version: &str, gpu| Ok(([gpu; 16], version.to_owned()));
+            obstacle(&team, &[of("2.28.9", 0), of("2.27.3", 1)])
+        });
+        let other = "rank 1 (node0) has NCCL 2.27.3, rank 0 (node0) has 2.28.9: all need the same";
+        assert_eq!(found[0].as_deref(), Some(other));
     }
 
     #[test]
