@@ -175,7 +175,93 @@ def ranks(runs):
     runs.check("a rank without a GPU of its own is refused", status == 2 and words in text, f"exit status {status}: {shown}")
 
 
-PARTS = {"cpu": as_on_the_cpu, "bits": same_bits, "hooks": many_hooks, "errors": errors, "ranks": ranks}
+def nccl(runs):
+    """Sums of gradients that stay on the GPUs have the bits of those on the host, and no rank waits for ever."""
+    three = {"SCONCE_CUDA_DEVICES": "3"}
+    # Five batches an update: ranks with several nodes, and in the last update some with none.
+    train = {"epochs": 1, "accumulate": 5}
+
+    def launched(name, ranks=2, environment=None, train=train, distributed=None, **keys):
+        distributed = {"batches": "update", "timeout": 120, **(distributed or {})}
+        return runs.run(name, command=("launch", "-n", str(ranks)), environment={**three, **(environment or {})}, train=train, distributed=distributed, **keys)
+
+    def trained(name, said, **keys):
+        status, text, directory = launched(name, **keys)
+        is_said = said in text
+        return bits(directory) if status == 0 and is_said else f"exit status {status}, {said!r} was printed: {is_said}\n{text[-3000:]}"
+
+    on_gpus, on_host = "gradients are summed on the GPUs, by NCCL 2.28.9", "gradients are summed on the host, not on the GPUs: "
+    for model in MODELS:
+        alone = bits(runs.trained(f"{model}-nccl-alone", model=model, train=train, distributed={"batches": "update", "gradients": "nccl"}))
+        for ranks in (2, 3):
+            found = trained(f"{model}-nccl-{ranks}", on_gpus, model=model, ranks=ranks, distributed={"gradients": "nccl"})
+            runs.check(f"{model}: sums of {ranks} ranks by NCCL, the bits of one rank", found == alone, found)
+        status, text, directory = launched(f"{model}-host", model=model, distributed={"gradients": "host"})
+        found = bits(directory) if status == 0 and "gradients are summed" not in text else text[-3000:]
+        runs.check(f"{model}: sums on the host, the bits of one rank", found == alone, found)
+    for ranks in (2, 3):
+        status, text, directory = launched(f"bf16-host-{ranks}", ranks=ranks, distributed={"wire": "bf16", "gradients": "host"})
+        expected = bits(directory) if status == 0 else f"exit status {status}\n{text[-3000:]}"
+        found = trained(f"bf16-nccl-{ranks}", on_gpus, ranks=ranks, distributed={"wire": "bf16"})
+        runs.check(f"gradients in bf16 on their way between {ranks} ranks, the bits of the host's sums", found == expected, found)
+
+    # Where NCCL can't be had, sums are on the host, unless they are asked for by name.
+    libraries = runs.place / "without-nccl"
+    libraries.mkdir()
+    for entry in pathlib.Path(os.environ["SCONCE_CUDA_LIBRARIES"]).resolve().iterdir():
+        if "nccl" not in entry.name:
+            (libraries / entry.name).symlink_to(entry)
+    without = {"SCONCE_CUDA_LIBRARIES": str(libraries)}
+    expected = bits(runs.place / "convnet-host")
+    found = trained("no-library", on_host + "rank 0", environment=without)
+    runs.check("without NCCL's library, sums on the host", found == expected, found)
+    found = trained("one-gpu", on_host + "rank 1", device="cuda:0")
+    runs.check("with two ranks on one GPU, sums on the host", found == expected, found)
+
+    def refused(what, words, **keys):
+        status, text, _ = launched(re.sub(r"\W+", "-", what), distributed={"gradients": "nccl"}, **keys)
+        shown = next((line.strip() for line in text.splitlines() if words in line and line.startswith("error")), None)
+        is_placed = '"gradients": "nccl"' in text
+        runs.check(what, status == 2 and is_placed and shown is not None, f"exit status {status}: {shown or text[-1500:]}")
+
+    refused("NCCL asked for without its library", "`libnccl.so.2` can't be opened", environment=without)
+    refused("NCCL asked for with two ranks on one GPU", "computes on the same GPU as rank 0", device="cuda:0")
+    refused("NCCL asked for on the CPU", "it computes on the CPU", device="cpu")
+
+    # Faults in mid-run.
+    status, text, _ = launched("nccl-fails", environment={"SCONCE_NCCL_FAULT": "fail:1:3"})
+    words = "rank 1", "could not sum gradients between GPUs: remote process exited or there was a network error"
+    runs.check("NCCL fails on one rank", status == 7 and all(word in text for word in words), f"exit status {status}: {text[-1500:] if status != 7 else words[1]}")
+    status, text, _ = launched("nccl-hangs", environment={"SCONCE_NCCL_FAULT": "hang:1:3"}, distributed={"timeout": 5})
+    words = "has waited for other ranks for 5 s (`distributed.timeout`)"
+    runs.check("NCCL hangs on one rank: the time limit ends all", status == 6 and words in text, f"exit status {status}: {words if words in text else text[-1500:]}")
+    killed(runs, three)
+
+
+def killed(runs, environment):
+    """A rank that is killed between or within sums ends all."""
+    name, hooks = "nccl-killed", [{"hook": "checkpoint", "config": {"iterations": 4}}]
+    distributed = {"batches": "update", "gradients": "nccl", "timeout": 120}
+    file = runs.manifest(name, train={"epochs": 100_000}, hooks=hooks, distributed=distributed)
+    words = runs.words(name, file, command=("launch", "-n", "2"))
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=runs.place, env={**os.environ, **environment})
+    limit = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < limit and iteration(runs.place / name) == 0:
+        time.sleep(0.005)
+    log = runs.place / name / "ranks/1/log.txt"
+    number = re.search(r"rank 1 .*, process (\d+)", log.read_text()) if log.exists() else None
+    was_running = process.poll() is None and number is not None
+    if was_running:
+        os.kill(int(number[1]), signal.SIGKILL)
+    else:
+        process.kill()
+    text, _ = process.communicate(timeout=120)
+    # The launcher ends as the rank that was killed did.
+    is_right = was_running and process.returncode == 128 + signal.SIGKILL
+    runs.check("a rank is killed: all end", is_right, f"exit status {process.returncode}" if is_right else f"exit status {process.returncode}\n{text[-1500:]}")
+
+
+PARTS = {"cpu": as_on_the_cpu, "bits": same_bits, "hooks": many_hooks, "errors": errors, "ranks": ranks, "nccl": nccl}
 
 
 def main():

@@ -353,6 +353,26 @@ fn halved_gradients_train_about_as_well() {
 }
 
 #[test]
+fn nccl_on_the_cpu_is_refused_on_all_ranks() {
+    let place = Workplace::new(PLUGINS);
+    place.write(&edit(
+        manifest(mlp(), digits()),
+        "/distributed/gradients",
+        json!("nccl"),
+    ));
+    run_on(&place, 2, &[]).expect(
+        2,
+        &[
+            "`nccl` can't sum gradients on the GPUs: rank 0",
+            "it computes on the CPU",
+            "`\"gradients\": \"auto\"` sums them on the host",
+        ],
+    );
+    // One process has nothing to sum.
+    run_on(&place, 1, &[]).expect(0, &[]);
+}
+
+#[test]
 fn synchronised_batch_norms_are_those_of_the_joint_batch() {
     // Two ranks with batches of 4, normalised together, are one process with batches of 8: to rounding.
     let model =

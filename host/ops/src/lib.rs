@@ -17,6 +17,7 @@
 //! - `storage`: conversions between tensor storage and slices.
 //! - [`kernels`]: parallel regions, vectorised loops and matrix multiplication, without tensors.
 //! - [`vectors`]: passes over all parameters, gradients or the like at once.
+//! - [`pieces`]: copies and sums of the gradients that ranks exchange.
 //! - [`random`]: keyed streams of random numbers.
 //! - [`device`]: the CPU or a GPU, opened and asked.
 //! - [`gradient_check`]: gradients against finite differences.
@@ -56,6 +57,7 @@ pub mod kernels;
 mod linear;
 mod masked;
 pub mod measures;
+pub mod pieces;
 mod pool;
 pub mod random;
 mod recompute;

@@ -175,7 +175,6 @@ fn facts() -> Vec<(&'static str, String)> {
         ("avx512", cfg!(feature = "avx512")),
         ("cuda", cfg!(feature = "cuda")),
         ("cudnn", cfg!(feature = "cudnn")),
-        ("nccl", cfg!(feature = "nccl")),
     ];
     let features: Vec<&str> = features
         .into_iter()
@@ -210,7 +209,11 @@ fn facts() -> Vec<(&'static str, String)> {
     ];
     match device::list() {
         Ok(gpus) if gpus.is_empty() => facts.push(("GPUs", "none".to_owned())),
-        Ok(gpus) => facts.push(("GPUs", gpus_line(&gpus))),
+        Ok(gpus) => {
+            facts.push(("GPUs", gpus_line(&gpus)));
+            let nccl = device::nccl::installed();
+            facts.push(("NCCL", nccl.unwrap_or_else(|error| error.to_string())));
+        }
         // The features say so.
         Err(DeviceError::NotBuilt) => {}
         Err(error) => facts.push(("GPUs", error.to_string())),

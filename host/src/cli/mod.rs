@@ -41,6 +41,7 @@ mod source;
 )]
 mod stdout;
 mod summary;
+mod summation;
 mod team;
 mod together;
 mod trained;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::first_look::FirstLook;
 use super::out_of_memory::OutOfMemory;
 use super::resume::{ResumeArgs, ResumePoint};
+use super::summation::{self, JointTraining};
 use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
 use super::{
@@ -155,6 +156,7 @@ fn try_run(
     if let Some(team) = team {
         warn(&together::compare(team, &prepared, &resolved)?);
     }
+    let joint = summation::choose(team, &prepared)?;
     let opened = output.as_ref().map(|output| output.path.as_path());
     let (run_path, own_path) = if let Some(team) = team {
         together::share_directories(team, opened)?
@@ -179,10 +181,9 @@ fn try_run(
         prepared.show_plan(&shared);
     }
     let mut opening = opening_lines(&prepared, &run_path, resume.as_ref());
-    opening.extend(team.map(|team| together::opening_line(team, &prepared.manifest)));
+    opening.extend(joint.iter().flat_map(JointTraining::opening_lines));
     // Several ranks would have to change libraries at the same time.
     let reloads = team.is_none().then(|| RunReloads::of(&prepared, &run_path));
-    let distributed = prepared.manifest.distributed.clone();
     let ready = prepared.ready(&own_path, &shared, Vec::new(), resume.as_ref())?;
     for line in opening {
         log.log(Level::Info, "sconce", &line);
@@ -193,8 +194,8 @@ fn try_run(
     let ready = ready
         .with(|trainer| {
             let trainer = trainer.with_manifest(resolved).interruptible(&interrupt);
-            match team {
-                Some(team) => trainer.together(team, &distributed).saving_to(&run_path),
+            match joint {
+                Some(joint) => joint.of(trainer).saving_to(&run_path),
                 None => trainer,
             }
         })

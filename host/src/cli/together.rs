@@ -108,7 +108,7 @@ fn processors() -> Option<usize> {
 }
 
 /// The failure of a rank that can't start because of the others.
-fn failure(error: &TeamError) -> StartFailure {
+pub(super) fn failure(error: &TeamError) -> StartFailure {
     let mut failure = StartFailure::usage(vec![Diagnostic::new(error.to_string())]);
     failure.code = error.code().unwrap_or(exit::USAGE);
     failure.is_of_all_ranks = true;

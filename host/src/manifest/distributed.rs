@@ -14,6 +14,8 @@ pub struct DistributedConfig {
     pub batches: BatchesPer,
     /// The type that gradients have on their way to other ranks.
     pub wire: Wire,
+    /// Where gradients are summed over the ranks. The sums have the same bits everywhere.
+    pub gradients: GradientSums,
     /// Statistics of batch norms in training.
     pub batch_norm: BatchNormStatistics,
     /// How ranks evaluate.
@@ -31,6 +33,7 @@ impl Default for DistributedConfig {
             engine: Engine::default(),
             batches: BatchesPer::default(),
             wire: Wire::default(),
+            gradients: GradientSums::default(),
             batch_norm: BatchNormStatistics::default(),
             validation: SharedValidation::default(),
             check_every: 100,
@@ -74,6 +77,19 @@ pub enum Wire {
     Own,
     /// `bf16`: half the bytes; results then depend on the number of ranks.
     Bf16,
+}
+
+/// Where gradients are summed over the ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GradientSums {
+    /// On the GPUs, if every rank has one of its own and NVIDIA's NCCL; else on the host.
+    #[default]
+    Auto,
+    /// On the host: gradients on a GPU are copied there, and the sums back.
+    Host,
+    /// On the GPUs, between which NCCL moves the gradients; the run does not start where it can't.
+    Nccl,
 }
 
 /// Statistics of batch norms in training.

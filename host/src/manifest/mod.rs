@@ -40,7 +40,8 @@ use serde_json::Value;
 
 pub use device::DeviceName;
 pub use distributed::{
-    BatchNormStatistics, BatchesPer, DistributedConfig, Engine, SharedValidation, Wire,
+    BatchNormStatistics, BatchesPer, DistributedConfig, Engine, GradientSums, SharedValidation,
+    Wire,
 };
 pub(crate) use hook_entry::ENTRY_KEYS;
 pub use hook_entry::{HookEntry, PhaseName};

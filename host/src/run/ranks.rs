@@ -6,7 +6,7 @@ use sconce_plugin_api::lifecycle::{Position, Ranked};
 
 use super::measured::BatchSums;
 use super::settings::Settings;
-use crate::manifest::{BatchNormStatistics, BatchesPer, DistributedConfig, SharedValidation, Wire};
+use crate::manifest::{BatchNormStatistics, BatchesPer, DistributedConfig, SharedValidation};
 use crate::team::{Summation, Team};
 
 /// State of a run on several ranks.
@@ -74,9 +74,9 @@ impl UpdateStart {
 }
 
 impl Ranks {
-    pub(super) fn new(team: Team, config: DistributedConfig) -> Ranks {
+    pub(super) fn new(team: Team, config: DistributedConfig, summation: Summation) -> Ranks {
         Ranks {
-            summation: Summation::new(config.wire == Wire::Bf16),
+            summation,
             team,
             config,
             measured: Vec::new(),

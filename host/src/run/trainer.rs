@@ -30,7 +30,7 @@ use crate::manifest::DistributedConfig;
 use crate::nn::{ModuleInfo, StatisticsLog};
 use crate::optim::Optimizer;
 use crate::task::Task;
-use crate::team::Team;
+use crate::team::{Summation, Team};
 
 /// Trains a task and calls hooks at the mount points.
 pub struct Trainer<'run> {
@@ -113,9 +113,14 @@ impl<'run> Trainer<'run> {
         }
     }
 
-    /// Trains together with the other ranks of a team.
-    pub fn together(mut self, team: &Team, config: &DistributedConfig) -> Self {
-        self.ranks = Some(Ranks::new(team.clone(), config.clone()));
+    /// Trains together with the other ranks of a team, over which `summation` sums the gradients.
+    pub fn together(
+        mut self,
+        team: &Team,
+        config: &DistributedConfig,
+        summation: Summation,
+    ) -> Self {
+        self.ranks = Some(Ranks::new(team.clone(), config.clone(), summation));
         self.shared.requests.keep_pending();
         self
     }

@@ -16,7 +16,7 @@ use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
 /// Paths in a manifest whose values may change without a message.
-const FREE: [&str; 13] = [
+const FREE: [&str; 14] = [
     "name",
     "output",
     "plugins",
@@ -26,6 +26,8 @@ const FREE: [&str; 13] = [
     "device",
     // Compared by plugin and configuration instead.
     "hooks",
+    // The sums are the same everywhere.
+    "distributed.gradients",
     "train.epochs",
     "train.test",
     "train.loader_threads",
@@ -288,6 +290,7 @@ mod tests {
         assert_eq!(told(&was, &was), [""; 0]);
         let is = json!({
             "seed": 2, "name": "b", "train": {"epochs": 4, "batch_size": 4, "prefetch": 3},
+            "distributed": {"gradients": "host"},
             "model": {"kind": "mlp", "hidden": [16]}, "optimizer": {"kind": "sgd", "momentum": 0.9}
         });
         assert_eq!(

@@ -8,6 +8,14 @@ pub enum TeamError {
     /// No bytes can be moved any more: a rank is gone, or the network is.
     #[error("the ranks have lost each other: {0}")]
     Transport(#[from] TransportError),
+    /// Gradients can't be moved between the ranks' GPUs any more.
+    #[error("{rank}: {problem}")]
+    Gpus {
+        /// This rank, with its machine.
+        rank: String,
+        /// What has failed, and what to do.
+        problem: String,
+    },
     /// Another rank has failed.
     #[error("rank {rank} ({host}): {message}")]
     Rank {

@@ -10,7 +10,8 @@
 //! - `sync`: [`Team`], the ranks and how they synchronise; `header`: what every synchronisation begins with;
 //!   `error`: why ranks can't go on together
 //! - `exchanged`: what batch norms and hooks exchange
-//! - `sum`: sums of gradients, with the same bits on any number of ranks
+//! - `sum`: sums of gradients, with the same bits on any number of ranks; `gpus`: the ranks' GPUs, connected by NCCL, where the
+//!   sums can stay there
 //!
 //! **Flow.** All ranks do the same in the same order. Every synchronisation begins with headers of one size, so that a
 //! rank that has failed takes part in whatever the others do next: they learn its error and end too. What follows
@@ -20,6 +21,7 @@ mod check;
 mod error;
 mod exchanged;
 pub(crate) mod found;
+mod gpus;
 mod header;
 pub(crate) mod launcher;
 pub(crate) mod machine;
@@ -36,6 +38,7 @@ mod waiting;
 
 pub use check::{CheckTimes, check};
 pub use error::TeamError;
+pub use gpus::{Gpus, connect as connect_gpus};
 pub use header::Purpose;
 pub use launcher::{Launch, Launcher};
 pub use open::open;

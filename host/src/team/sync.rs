@@ -146,6 +146,12 @@ impl Team {
         self.shared.is_broken.load(Ordering::Relaxed)
     }
 
+    /// Moves no more bytes, since the others wait for this rank where they can't be told that it has failed. They learn it from
+    /// the end of this process.
+    pub(super) fn give_up(&self) {
+        self.shared.is_broken.store(true, Ordering::Relaxed);
+    }
+
     /// Whether this rank's training batch repeats one of the first rank's.
     pub fn is_repeated(&self) -> bool {
         self.shared.is_repeated.load(Ordering::Relaxed)

@@ -1,6 +1,6 @@
-//! Time limit for transports' calls that wait for other ranks.
+//! Time limit for calls that wait for other ranks, of transports and of NCCL.
 //!
-//! A transport may have a limit of its own; MPI has none, so that a rank would wait for ever for one that hangs.
+//! A transport may have a limit of its own; MPI and NCCL have none, so that a rank would wait for ever for one that hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

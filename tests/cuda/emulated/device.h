@@ -4,7 +4,8 @@
 // - device.h, memory.cpp: devices' memory, apart from the host's, with its limit; pinned memory of the host.
 // - streams.h, streams.cpp: streams and events; work waits in its stream until somebody waits for it.
 // - driver.cpp: the driver's functions, libcuda.so.1; modules.cpp: its modules and launches.
-// - cublas.cpp, curand.cpp, nvrtc.cpp: the libraries of these names, which put work into streams.
+// - cublas.cpp, curand.cpp, nvrtc.cpp: the libraries of these names, which put work into streams. nccl.cpp: NCCL, which also connects the
+//   processes of a run.
 //
 // Flow. Kernels are CUDA sources compiled for the processor (../compile-kernels): candle's beforehand, ours when nvrtc gets them. A launch
 // copies its arguments and queues the kernel; when a stream is drained its work runs, in order, on the thread that drains it, while

@@ -9,7 +9,7 @@
 //!   `cache`: what it made, on disk.
 //! - `modules`: families loaded into devices; `launch`: launches their kernels, on candle's stream.
 //! - [`collections`]: passes over all parameters, gradients or the like; [`optimizers`]: steps of all parameters in one launch; `chunks`: how
-//!   both divide them among blocks.
+//!   both divide them among blocks; `pieces`: copies and sums of gradients that ranks exchange.
 //! - `attention`, `convolution`, `pooling`, `softmax`, `cross_entropy`, `batch_norm`, `row_norm`, `activation`, `embedding`, `random`:
 //!   operations, forward and backward. `measures`: sums for metrics.
 //!
@@ -30,6 +30,7 @@ mod launch;
 pub(crate) mod measures;
 mod modules;
 pub mod optimizers;
+pub(crate) mod pieces;
 pub(crate) mod pooling;
 pub(crate) mod random;
 pub(crate) mod row_norm;

@@ -21,6 +21,8 @@ pub(super) enum Family {
     Measures,
     /// Steps of optimizers.
     Optimizers,
+    /// Pieces of gradients that ranks exchange.
+    Pieces,
     /// Max and mean pooling.
     Pooling,
     /// Random factors.
@@ -49,7 +51,7 @@ const COMMON: &str = include_str!("../../cuda/common.cuh");
 impl Family {
     /// All of them.
     #[cfg(test)]
-    pub(super) const ALL: [Family; 13] = [
+    pub(super) const ALL: [Family; 14] = [
         Family::Activations,
         Family::Attention,
         Family::AttentionTensorCores,
@@ -59,6 +61,7 @@ impl Family {
         Family::Embedding,
         Family::Measures,
         Family::Optimizers,
+        Family::Pieces,
         Family::Pooling,
         Family::Random,
         Family::RowNorms,
@@ -77,6 +80,7 @@ impl Family {
             Family::Embedding => "embedding",
             Family::Measures => "measures",
             Family::Optimizers => "optimizers",
+            Family::Pieces => "pieces",
             Family::Pooling => "pooling",
             Family::Random => "random",
             Family::RowNorms => "row_norms",
@@ -97,6 +101,7 @@ impl Family {
             Family::Embedding => include_str!("../../cuda/embedding.cu"),
             Family::Measures => include_str!("../../cuda/measures.cu"),
             Family::Optimizers => include_str!("../../cuda/optimizers.cu"),
+            Family::Pieces => include_str!("../../cuda/pieces.cu"),
             Family::Pooling => include_str!("../../cuda/pooling.cu"),
             Family::Random => include_str!("../../cuda/random.cu"),
             Family::RowNorms => include_str!("../../cuda/row_norms.cu"),

@@ -69,6 +69,11 @@ fn initialize(target: &Target) -> Result<usize, DeviceError> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
+/// Major CUDA version that candle was compiled for.
+pub(super) fn major_version() -> u32 {
+    Target::of_kernels().cuda.0
+}
+
 fn failed(action: &'static str) -> impl Fn(DriverError) -> DeviceError {
     move |error| DeviceError::Driver {
         action: action.to_owned(),

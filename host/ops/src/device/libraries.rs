@@ -36,6 +36,17 @@ pub(super) fn figures() -> Option<Library> {
     found.ok().map(|(library, _)| library)
 }
 
+/// NCCL, which moves bytes between GPUs; why it can't be opened, if so.
+pub(super) fn nccl() -> Result<Library, String> {
+    let directories = searched(toolkits().into_iter().chain(python_packages()));
+    find("libnccl.so.2", &directories).map(|(library, _)| library)
+}
+
+/// The Python package that contains NCCL: it carries the number of the major CUDA version that this build is for.
+pub(super) fn nccl_package() -> String {
+    format!("nvidia-nccl-cu{}", super::cuda::major_version())
+}
+
 fn open_all(cuda: u32) -> Result<(), DeviceError> {
     let drivers = searched(DRIVERS.map(PathBuf::from));
     let (driver, _) =

@@ -5,6 +5,7 @@
 //! - `error`: why it can't be had ([`DeviceError`]), for people.
 //! - `fetch`: reading results, and what tensors were copied from.
 //! - [`transfer`]: copies to a device while it computes.
+//! - [`nccl`]: moves bytes between the GPUs of several processes.
 //! - [`timeline`]: when a device did what.
 //! - `memory`: a GPU's memory and load.
 //! - `cuda`: opens GPUs and reads their facts; with it `libraries`, which opens NVIDIA's libraries at run time, and
@@ -26,6 +27,7 @@ mod fetch;
 mod libraries;
 #[cfg(feature = "cuda")]
 mod memory;
+pub mod nccl;
 mod request;
 #[cfg(test)]
 mod tests;
