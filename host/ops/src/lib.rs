@@ -72,8 +72,8 @@ pub use add_relu::add_relu;
 pub use attention::attention;
 pub use autocast::{Autocast, autocast, autocast_dtype, cast};
 pub use batch_norm::{
-    AcrossRanks, ChannelStatistics, SharedBatch, StatisticsSource, batch_norm, batch_norm_across,
-    batch_norm_of_batch, batch_norm_then,
+    AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource, batch_norm,
+    batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
 };
 pub use composed::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
