@@ -79,7 +79,7 @@ pub use composed::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };
 pub use constants::{HeldConstants, hold, is_constant, pruned};
-pub use conv::{After, conv2d, conv2d_then};
+pub use conv::{After, conv2d, conv2d_then, largest_convolution};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy, cross_entropy_on_device};
 pub use elementwise::{Function, add, gelu, relu, silu};
 pub use embedding::{add_positions, embedding};
