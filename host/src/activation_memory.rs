@@ -17,6 +17,8 @@ pub(crate) struct ActivationMemory {
     pub(crate) kept: usize,
     /// Of the largest block that is recomputed in the backward pass.
     pub(crate) recomputed: usize,
+    /// What the largest convolution would need for itself on a GPU, in `f32`; not an activation.
+    pub(crate) convolution: usize,
 }
 
 impl ActivationMemory {
@@ -29,6 +31,7 @@ impl ActivationMemory {
         let _recording = ops::record();
         let statistics = RefCell::new(StatisticsLog::default());
         let mut pass = Pass::training().collecting(&statistics);
+        ops::largest_convolution();
         let outputs = task.forward(&samples, &mut pass).ok()?;
         let loss = task.loss(&samples, &outputs, &mut pass).ok()?;
         let kept = ops::recorded_bytes();
@@ -38,10 +41,11 @@ impl ActivationMemory {
         (kept > 0).then(|| ActivationMemory {
             kept: scaled(kept),
             recomputed: scaled(ops::largest_recomputed()),
+            convolution: scaled(ops::largest_convolution()),
         })
     }
 
-    /// In bytes, at the end of the forward pass and while the largest block is recomputed.
+    /// Of activations in bytes, at the end of the forward pass and while the largest block is recomputed.
     pub(crate) fn total(self) -> usize {
         self.kept + self.recomputed
     }

@@ -1,7 +1,8 @@
 //! Running statistics of batch norms, and batches' statistics recorded to be merged into them later.
 //!
 //! A training pass updates running statistics at once, unless it is given a [`StatisticsLog`]
-//! ([`Pass::collecting`](crate::Pass::collecting)). Processes that train together need the latter: each
+//! ([`Pass::collecting`](crate::Pass::collecting)), whose owner applies it after the pass: on a GPU those of all batch
+//! norms in one launch. Processes that train together need one too: each
 //! computes some of an update's batches, exchanges their records, and applies those of all batches
 //! in the batches' order. The running statistics then have the bits that one process gives them.
 //!
@@ -15,9 +16,9 @@
 //! all ranks together. They have the same bits on all ranks, those whose batch doesn't count included, so
 //! each rank applies its own record, once per round, and exchanges none.
 
-use candle_core::{DType, Result, Tensor, Var, bail};
+use candle_core::{DType, Result, Tensor, bail};
 
-use crate::ops::ChannelStatistics;
+use crate::ops::{ChannelStatistics, RunningUpdate, update_running};
 
 #[cfg(test)]
 mod tests;
@@ -36,19 +37,19 @@ pub(crate) struct RunningStatistics {
 }
 
 impl RunningStatistics {
-    /// Merges a batch; the variance becomes the unbiased one, as in PyTorch.
+    /// Merges a batch.
     pub(crate) fn track(&self, batch: &ChannelStatistics) -> Result<()> {
-        let momentum = self.momentum;
-        let count = batch.count as f64;
-        let moved = |running: &Tensor, found: &Tensor, scale: f64| {
-            let kept = running.detach().affine(1.0 - momentum, 0.0)?;
-            let next = kept.add(&found.affine(momentum * scale, 0.0)?)?;
-            Var::from_tensor(running)?.set(&next)
-        };
-        moved(&self.mean, &batch.mean, 1.0)?;
-        moved(&self.variance, &batch.variance, count / (count - 1.0))?;
-        let batches = self.batches.detach().affine(1.0, 1.0)?;
-        Var::from_tensor(&self.batches)?.set(&batches)
+        update_running(&[self.update(batch)])
+    }
+
+    fn update<'a>(&'a self, batch: &'a ChannelStatistics) -> RunningUpdate<'a> {
+        RunningUpdate {
+            mean: &self.mean,
+            variance: &self.variance,
+            batches: &self.batches,
+            batch,
+            momentum: self.momentum,
+        }
     }
 
     /// Number of channels, and the size of an element in bytes.
@@ -175,10 +176,11 @@ impl StatisticsLog {
     ///
     /// If candle fails to compute or store them.
     pub fn apply(&self) -> Result<()> {
-        for (running, batch) in &self.entries {
-            running.track(batch)?;
-        }
-        Ok(())
+        let entries = self.entries.iter();
+        let updates: Vec<_> = entries
+            .map(|(running, batch)| running.update(batch))
+            .collect();
+        update_running(&updates)
     }
 
     /// Number of bytes of a record, [of this log's](Self::to_bytes) and of any other pass of the model.
@@ -227,9 +229,10 @@ impl StatisticsLog {
             batches.push((running, running.read(record)?));
             rest = after;
         }
-        for (running, batch) in batches {
-            running.track(&batch)?;
-        }
-        Ok(())
+        let batches = batches.iter();
+        let updates: Vec<_> = batches
+            .map(|(running, batch)| running.update(batch))
+            .collect();
+        update_running(&updates)
     }
 }

@@ -116,6 +116,31 @@ extern "C" __global__ void join_moments(const float *__restrict__ parts, float *
     variances[channel] = static_cast<float>(squares / count);
 }
 
+// The running statistics of a batch norm, and a batch to merge into them.
+struct Running {
+    float *mean, *variance, *batches;
+    const float *found_mean, *found_variance;
+    unsigned channels;
+    float kept, of_mean, of_variance; // factors
+};
+
+// As candle's `affine`, which makes a zero positive.
+__device__ inline float scaled(float x, float factor) { return x * factor + 0.0f; }
+
+// Blocks: (channels, batch norms), a thread for each channel: all running statistics of a training step in one launch. Each is read and written
+// once.
+extern "C" __global__ void update_running(const Running *norms) {
+    const Running norm = norms[blockIdx.y];
+    const unsigned channel = blockIdx.x * blockDim.x + threadIdx.x;
+    if (channel < norm.channels) {
+        norm.mean[channel] = scaled(norm.mean[channel], norm.kept) + scaled(norm.found_mean[channel], norm.of_mean);
+        norm.variance[channel] = scaled(norm.variance[channel], norm.kept) + scaled(norm.found_variance[channel], norm.of_variance);
+    }
+    if (channel == 0) {
+        *norm.batches = *norm.batches + 1.0f;
+    }
+}
+
 // What an element of a channel becomes.
 struct Channel {
     float mean, scale, weight, bias;

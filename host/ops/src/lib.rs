@@ -74,14 +74,14 @@ pub use add_relu::add_relu;
 pub use attention::attention;
 pub use autocast::{Autocast, autocast, autocast_dtype, cast};
 pub use batch_norm::{
-    AcrossRanks, ChannelStatistics, SharedBatch, StatisticsSource, batch_norm, batch_norm_across,
-    batch_norm_of_batch, batch_norm_then,
+    AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource, batch_norm,
+    batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
 };
 pub use composed::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };
 pub use constants::{HeldConstants, hold, is_constant, pruned};
-pub use conv::{After, conv2d, conv2d_then};
+pub use conv::{After, conv2d, conv2d_then, largest_convolution};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy, cross_entropy_on_device};
 pub use elementwise::{Function, add, gelu, relu, silu};
 pub use embedding::{add_positions, embedding};

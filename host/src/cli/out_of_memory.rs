@@ -8,6 +8,7 @@ use crate::activation_memory::ActivationMemory;
 use crate::device_facts::memory_size;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{DeviceName, Manifest};
+use crate::nn::Precision;
 use crate::run::RunError;
 use crate::session::{self, TaskBuilder};
 use crate::task::Task;
@@ -30,10 +31,25 @@ pub(super) struct OutOfMemory {
     may_recompute: bool,
     /// Memory of parameters, gradients and optimizer together, in bytes.
     fixed: usize,
-    /// Memory of a sample's activations, in bytes, if it can be estimated.
-    sample: Option<usize>,
+    /// Memory for a sample, if it can be estimated.
+    sample: Option<SampleMemory>,
     /// Memory of the GPU, in bytes, if the driver answers.
     total: Option<u64>,
+}
+
+/// What a sample adds to the memory of a training step on a GPU, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct SampleMemory {
+    /// Activations kept for the backward pass.
+    activations: usize,
+    /// What the largest convolution needs for itself: mostly the windows of its input as columns.
+    convolution: usize,
+}
+
+impl SampleMemory {
+    fn total(self) -> usize {
+        self.activations + self.convolution
+    }
 }
 
 impl OutOfMemory {
@@ -66,13 +82,21 @@ impl OutOfMemory {
     pub(super) fn explain(&self, problem: Diagnostic) -> Diagnostic {
         let mut problem = problem;
         if let (Some(sample), Some(total)) = (self.sample, self.total) {
+            let of_batch = |bytes: usize| memory_size((bytes * self.batch) as u64);
+            let convolution = match sample.convolution {
+                0 => String::new(),
+                bytes => format!(
+                    ", its largest convolution needs {} while it is computed",
+                    of_batch(bytes)
+                ),
+            };
             problem = problem.note(format!(
                 "of the GPU's {}, parameters, gradients and optimizer take up to {}, and a batch of {} keeps {} of activations, by the \
-                 estimate of `sconce summary`; what operations need for themselves comes on top",
+                 estimate of `sconce summary`{convolution}; what other operations need for themselves comes on top",
                 memory_size(total),
                 memory_size(self.fixed as u64),
                 self.batch,
-                memory_size((sample * self.batch) as u64),
+                of_batch(sample.activations),
             ));
         }
         match (self.phase, self.batch_that_fits()) {
@@ -104,7 +128,7 @@ impl OutOfMemory {
         let mut most = self.batch / 2;
         if let (Some(sample), Some(total)) = (self.sample, self.total) {
             let free = (total as f64 * USABLE - self.fixed as f64).max(0.0);
-            most = most.min((free / sample.max(1) as f64) as usize);
+            most = most.min((free / sample.total().max(1) as f64) as usize);
         }
         (1..=most)
             .rev()
@@ -129,17 +153,25 @@ fn recomputes(model: &Value) -> bool {
     }
 }
 
-/// Memory of a sample's activations, found on the CPU.
-fn sample_memory(manifest: &Manifest, tasks: &dyn TaskBuilder) -> Option<usize> {
+/// Memory for a sample, found on the CPU, in `f32`.
+fn sample_memory(manifest: &Manifest, tasks: &dyn TaskBuilder) -> Option<SampleMemory> {
     let on_cpu = Manifest {
         device: DeviceName::default(),
-        precision: crate::nn::Precision::default(),
+        precision: Precision::default(),
         ..manifest.clone()
     };
     let data = session::read_data(&on_cpu).ok()?;
     let mut task = session::task(tasks, &on_cpu, data).ok()?;
     let memory = ActivationMemory::measure(task.as_mut(), 1)?;
-    Some(memory.total())
+    // Elements of columns are of the products' type; activations of other operations stay in `f32`.
+    let narrower = match manifest.precision {
+        Precision::Bf16 => 2,
+        Precision::F32 | Precision::Tf32 => 1,
+    };
+    Some(SampleMemory {
+        activations: memory.total(),
+        convolution: memory.convolution / narrower,
+    })
 }
 
 #[cfg(test)]
@@ -150,6 +182,13 @@ mod tests {
 
     const GIB: usize = 1 << 30;
 
+    fn activations(bytes: usize) -> Option<SampleMemory> {
+        Some(SampleMemory {
+            activations: bytes,
+            convolution: 0,
+        })
+    }
+
     fn training() -> OutOfMemory {
         OutOfMemory {
             phase: Phase::Train,
@@ -157,7 +196,7 @@ mod tests {
             accumulate: 2,
             may_recompute: true,
             fixed: GIB,
-            sample: Some(GIB / 4),
+            sample: activations(GIB / 4),
             total: Some(10 * GIB as u64),
         }
     }
@@ -167,10 +206,19 @@ mod tests {
         assert_eq!(training().batch_that_fits(), Some(32));
         // The estimate says that all would fit, and it did not.
         let less = OutOfMemory {
-            sample: Some(1),
+            sample: activations(1),
             ..training()
         };
         assert_eq!(less.batch_that_fits(), Some(48));
+        // 8 GiB are free; each sample takes a quarter, and half as much while its largest convolution is computed.
+        let convolutions = OutOfMemory {
+            sample: Some(SampleMemory {
+                activations: GIB / 4,
+                convolution: GIB / 8,
+            }),
+            ..training()
+        };
+        assert_eq!(convolutions.batch_that_fits(), Some(16));
         let unknown = OutOfMemory {
             sample: None,
             batch: 7,
@@ -197,6 +245,15 @@ mod tests {
         assert!(found.hints[1].contains("`\"recompute\": true`"));
         assert!(found.notes[0].contains("of the GPU's 10.0 GiB"));
         assert!(found.notes[0].contains("a batch of 96 keeps 24.0 GiB"));
+        assert!(!found.notes[0].contains("convolution"));
+        let found = explained(OutOfMemory {
+            sample: Some(SampleMemory {
+                activations: GIB / 4,
+                convolution: GIB / 8,
+            }),
+            ..training()
+        });
+        assert!(found.notes[0].contains("its largest convolution needs 12.0 GiB"));
         let found = explained(OutOfMemory {
             may_recompute: false,
             ..training()

@@ -3,6 +3,7 @@
 //! If a hook wants gradients, a module's input and output pass through an identity operation that keeps the
 //! gradient in its backward pass. Otherwise nothing is added to the graph.
 
+use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,12 @@ use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use super::record::{Record, Slot, content};
+use super::statistics::merge;
 use super::{RunError, Trainer};
 use crate::bridge::{BridgeState, ModuleTensors};
 use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
-use crate::nn::{ModuleInfo, Pass, PassPosition, Taps, ops};
+use crate::nn::{ModuleInfo, Pass, PassPosition, StatisticsLog, Taps, ops};
 
 /// Calls hooks at the modules of one forward pass.
 struct ModuleTaps<'a, 'run> {
@@ -28,6 +30,8 @@ struct ModuleTaps<'a, 'run> {
     modules: &'a [ModuleInfo],
     records: &'a mut Vec<Record>,
     phase: Phase,
+    /// Statistics of batch norms that are merged after the pass, unless a hook may look at the running ones before.
+    statistics: Option<&'a RefCell<StatisticsLog>>,
     /// The fault that ended the pass, if any.
     fault: Option<Box<HookFault>>,
     /// Time spent in hooks.
@@ -97,6 +101,7 @@ impl Taps for ModuleTaps<'_, '_> {
             .hooks
             .listens(Point::ModuleForward, index, self.position)
         {
+            self.statistics.map_or(Ok(()), merge)?;
             let start = Instant::now();
             let tensors = [Some(input.clone()), Some(output.clone()), None, None];
             let called = call(
@@ -167,9 +172,12 @@ impl Trainer<'_> {
         let mut pass = Pass::new(phase == Phase::Train)
             .at(self.moment())
             .within(self.shared);
-        if self.ranks.is_some() && phase == Phase::Train {
+        let mut statistics = None;
+        if phase == Phase::Train {
             self.statistics.borrow_mut().clear();
             pass = pass.collecting(&self.statistics);
+            // On several ranks those of all batches of an update are merged, with it.
+            statistics = self.ranks.is_none().then_some(&self.statistics);
         }
         if let Some(ranks) = &self.ranks
             && ranks.synchronises_batch_norm()
@@ -186,6 +194,7 @@ impl Trainer<'_> {
                 modules: &self.modules,
                 records: &mut self.records,
                 phase,
+                statistics,
                 fault: None,
                 spent: Duration::ZERO,
             };
@@ -200,9 +209,13 @@ impl Trainer<'_> {
             self.timing.pass.forward += start.elapsed();
             outputs
         };
+        let start = Instant::now();
+        let merged = statistics.map_or(Ok(()), merge);
+        self.timing.pass.forward += start.elapsed();
         if let Some(fault) = fault {
             return Err(RunError::Hook(fault));
         }
+        let outputs = outputs.and_then(|outputs| merged.map(|()| outputs));
         outputs.map_err(|error| RunError::task("the forward pass", &self.position, error))
     }
 

@@ -1,8 +1,21 @@
-//! Running statistics of batch norms on several ranks: every rank applies those of all batches of an update, in the
+//! Running statistics of batch norms: merged after each forward pass, all in one launch on a GPU.
+//!
+//! On several ranks, every rank applies those of all batches of an update, in the
 //! order of batches, so that they have the bits of one process.
+
+use std::cell::RefCell;
 
 use super::failure::Leave;
 use super::{RunError, Trainer};
+use crate::nn::StatisticsLog;
+
+/// Merges what the batch norms of a pass have recorded so far.
+pub(super) fn merge(log: &RefCell<StatisticsLog>) -> candle_core::Result<()> {
+    let mut log = log.borrow_mut();
+    let merged = log.apply();
+    log.clear();
+    merged
+}
 
 impl Trainer<'_> {
     /// Applies the statistics that an update's batches have recorded, in the order of batches.

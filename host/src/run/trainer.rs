@@ -62,7 +62,7 @@ pub struct Trainer<'run> {
     pub(super) timing: Timing,
     /// Other processes that train with this one.
     pub(super) ranks: Option<Ranks>,
-    /// What the batch norms of the last training pass have recorded, on several ranks.
+    /// What the batch norms of the last training pass have recorded and not merged yet.
     pub(super) statistics: RefCell<StatisticsLog>,
 }
 

@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::TaskView;
 use crate::Result;
-use crate::abi::ErrorAbi;
+use crate::abi::{ErrorAbi, Status};
 use crate::export::outcome;
 use crate::ext::{Change, Collection, Combination, Reduction, VectorsAbi, VectorsTable};
 
@@ -95,6 +95,49 @@ impl Vectors {
 }
 
 impl TaskView<'_> {
+    /// Whether a collection has a tensor of this name at this point, such as the gradient of a parameter that may be frozen.
+    ///
+    /// Looks at no element: nothing is copied from a GPU, as it is by [`gradient`](TaskView::gradient) and the like.
+    ///
+    /// # Errors
+    ///
+    /// If the host refuses to say, or lacks `sconce.vectors/1` (before 1.3).
+    #[track_caller]
+    pub fn has_tensor(&self, collection: Collection, name: &str) -> Result<bool> {
+        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
+        let Ok(index) = self.index_of(collection, name) else {
+            return Ok(false);
+        };
+        let found = VectorsAbi {
+            indices: &raw const index,
+            count: 1,
+            collection: collection as u32,
+            axis: VectorsAbi::WHOLE,
+        };
+        let (kind, number) = Reduction::Largest.numbers();
+        let mut needed = 0;
+        let mut error = ErrorAbi::new();
+        // SAFETY: the context was provided with this view; all else is borrowed for the call. Without room for results the host only
+        // counts them.
+        let status = unsafe {
+            (table.reduce)(
+                self.abi.context,
+                kind,
+                number,
+                &raw const found,
+                ptr::null_mut(),
+                0,
+                &raw mut needed,
+                &raw mut error,
+            )
+        };
+        if status == Status::NOT_FOUND.0 {
+            return Ok(false);
+        }
+        outcome(status, &error)?;
+        Ok(needed > 0)
+    }
+
     /// Reduces each tensor, or each slice of each, to a number; results in order.
     ///
     /// # Errors

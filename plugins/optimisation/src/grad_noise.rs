@@ -5,9 +5,14 @@
 //!
 //! In update t (from 0) its variance is `eta / (1 + t)^gamma`. The generator is keyed by the seed, the
 //! hook's name and the update, so that a resumed run draws the same noise.
+//!
+//! The noise is drawn here, one number after the other, and published; the host adds it where the gradients are. So a GPU
+//! is given it once, and its gradients are neither fetched nor written back.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use sconce_plugin_api::Vectors;
+use sconce_plugin_api::ext::{Collection, Combination};
 use sconce_plugin_api::prelude::*;
 
 use crate::names;
@@ -93,18 +98,51 @@ impl Normal {
     }
 }
 
+/// A parameter whose gradient gets noise.
+struct Noisy {
+    name: String,
+    /// Name of the published noise: `HOOK/noise/PARAMETER`.
+    published: String,
+    shape: Vec<usize>,
+    is_double: bool,
+}
+
+impl Noisy {
+    fn of(task: &TaskView<'_>, name: String, hook: &str) -> Result<Noisy> {
+        let parameter = task.parameter(&name)?;
+        let shape = parameter.shape().iter();
+        Ok(Noisy {
+            published: format!("{hook}/noise/{name}"),
+            shape: shape.map(|&size| size as usize).collect(),
+            is_double: parameter.dtype() == Some(DType::F64),
+            name,
+        })
+    }
+
+    /// Publishes the noise of an update.
+    fn publish(&self, task: &mut TaskView<'_>, normal: &mut Normal, deviation: f64) -> Result<()> {
+        let numbers = (0..self.shape.iter().product()).map(|_| deviation * normal.next());
+        if self.is_double {
+            let numbers: Vec<f64> = numbers.collect();
+            return task.publish_tensor(&self.published, &self.shape, &numbers, Keep::Batch);
+        }
+        let numbers: Vec<f32> = numbers.map(|number| number as f32).collect();
+        task.publish_tensor(&self.published, &self.shape, &numbers, Keep::Batch)
+    }
+}
+
 /// See the [module](self).
 pub(crate) struct GradNoise {
     config: Config,
     seed: u64,
     name: String,
-    parameters: Vec<String>,
+    parameters: Vec<Noisy>,
 }
 
 #[hook(
     name = "grad-noise",
     about = "Adds Gaussian noise to gradients, less with every update.",
-    requires = ["sconce.tensors/1"],
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.vectors/1"],
     ranks = "all"
 )]
 impl Hook for GradNoise {
@@ -138,7 +176,10 @@ impl Hook for GradNoise {
     }
 
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.parameters = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
+        let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
+        let noisy = chosen.into_iter();
+        let noisy = noisy.map(|name| Noisy::of(task, name, &self.name));
+        self.parameters = noisy.collect::<Result<_>>()?;
         Ok(())
     }
 
@@ -147,18 +188,20 @@ impl Hook for GradNoise {
             return Ok(());
         };
         let mut normal = Normal::of(self.seed, &self.name, task.update());
-        let chosen = &self.parameters;
-        task.for_each_gradient(|mut gradient| {
-            if !chosen.iter().any(|name| name == gradient.view().name()) {
-                return Ok(());
+        let (mut gradients, mut noise) = (Vec::new(), Vec::new());
+        for noisy in &self.parameters {
+            // Frozen parameters have none.
+            if task.has_tensor(Collection::Gradients, &noisy.name)? {
+                noisy.publish(task, &mut normal, deviation)?;
+                gradients.push(noisy.name.as_str());
+                noise.push(noisy.published.as_str());
             }
-            match gradient.view().dtype() {
-                Some(DType::F64) => {
-                    gradient.map::<f64>(|number| number + deviation * normal.next())
-                }
-                _ => gradient.map::<f32>(|number| number + (deviation * normal.next()) as f32),
-            }
-        })
+        }
+        task.combine_vectors(
+            &mut Vectors::named(Collection::Gradients, gradients),
+            &mut Vectors::named(Collection::Published, noise),
+            Combination::Add(1.0),
+        )
     }
 }
 
@@ -232,5 +275,60 @@ mod tests {
         });
         assert_eq!(changed, expected);
         run.check_resume::<GradNoise>(config)
+    }
+
+    /// The hook where a parameter is frozen.
+    struct WithFrozen(GradNoise);
+
+    #[hook(
+        name = "with-frozen",
+        about = "Freezes a parameter, and adds noise.",
+        requires = ["sconce.tensors/1", "sconce.values/1", "sconce.vectors/1"],
+        ranks = "all"
+    )]
+    impl Hook for WithFrozen {
+        type Config = Config;
+
+        fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+            GradNoise::new(config, setup).map(WithFrozen)
+        }
+
+        fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+            task.freeze("frozen")?;
+            self.0.before_run(task)
+        }
+
+        fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+            self.0.before_update(task)
+        }
+    }
+
+    #[test]
+    fn gradients_take_their_noise_from_one_stream_and_missing_ones_take_none()
+    -> std::result::Result<(), Failed> {
+        let seen = ScriptedRun::new()
+            .epochs(1)
+            .iterations(1)
+            .seed(3)
+            .empty_model()
+            .parameter("a", &[2, 2], &[0.0; 4])
+            .parameter("frozen", &[7], &[0.0; 7])
+            .parameter("b", &[3], &[0.0; 3])
+            .gradient("a", |_iteration| vec![0.25; 4])
+            .gradient("b", |_iteration| vec![-3.0; 3])
+            .drive::<WithFrozen>(json!({"eta": 0.09, "gamma": 0.0}))?;
+        let mut normal = Normal::of(3, "with-frozen", 0);
+        let deviation = 0.09_f64.sqrt();
+        let mut noisy = |number: f32, count: usize| -> Vec<f32> {
+            let noise = (0..count).map(|_| (deviation * normal.next()) as f32);
+            noise.map(|noise| number + noise).collect()
+        };
+        let expected = [("a", noisy(0.25, 4)), ("b", noisy(-3.0, 3))];
+        let changes = seen.changes().iter();
+        let changed: Vec<_> = changes
+            .map(|change| (change.name.as_str(), change.after.clone()))
+            .collect();
+        assert_eq!(changed, expected);
+        Ok(())
     }
 }

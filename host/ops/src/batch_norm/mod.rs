@@ -7,6 +7,7 @@
 
 mod backward;
 mod ranks;
+mod running;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -27,6 +28,7 @@ use crate::vectorised;
 
 use backward::Backward;
 pub use ranks::{AcrossRanks, SharedBatch};
+pub use running::{RunningUpdate, update_running};
 
 /// Mean and variance of each channel of (batch, channels, …).
 #[derive(Clone, Debug)]

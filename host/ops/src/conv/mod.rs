@@ -15,12 +15,14 @@ mod passes;
 mod pointwise;
 mod sizes;
 mod winograd;
+mod workspace;
 
 use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
 pub use after::After;
+pub use workspace::largest_convolution;
 
 use self::depthwise::Depthwise;
 use self::direct::Direct;
@@ -57,6 +59,7 @@ pub fn conv2d_then(
     after: After,
 ) -> Result<Tensor> {
     let conv = Conv::of(x, weight, bias, window, groups)?;
+    workspace::count(&conv, x.dtype().size_in_bytes());
     let (rows, columns) = after.outputs(conv.image.rows, conv.image.columns);
     if rows * columns == 0 {
         bail!(

@@ -2,9 +2,12 @@
 
 use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
-use super::launch::{Argument, Grid, count_of_blocks, device_of, launch, suffix, uninitialised};
+use super::launch::{
+    Argument, Grid, THREADS, address_of, count_of_blocks, device_of, launch, suffix, uninitialised,
+    uploaded,
+};
 use super::sources::Family;
-use crate::batch_norm::{ChannelStatistics, SharedBatch, StatisticsSource};
+use crate::batch_norm::{ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource};
 use crate::composed::given3;
 
 /// Mean and biased variance of each channel of (batch, channels, …), or `None` where the kernels don't take the tensor.
@@ -85,6 +88,68 @@ pub(crate) fn batch_norm(
         norm.backward(inputs, gradient, wanted, (&source, of_ranks))
     })?;
     Ok(Some(y))
+}
+
+/// Whether the kernel takes these running statistics and this batch's: contiguous `f32`.
+pub(crate) fn takes_running(update: &RunningUpdate<'_>) -> bool {
+    tensors_of(update)
+        .iter()
+        .all(|it| super::takes(it) && it.dtype() == DType::F32 && it.is_contiguous())
+}
+
+/// In the order of the kernel's table.
+fn tensors_of<'a>(update: &RunningUpdate<'a>) -> [&'a Tensor; 5] {
+    let ChannelStatistics { mean, variance, .. } = update.batch;
+    [update.mean, update.variance, update.batches, mean, variance]
+}
+
+/// Merges batches into the running statistics of as many batch norms on one GPU, which the kernel [takes](takes_running).
+pub(crate) fn update_running(updates: &[RunningUpdate<'_>]) -> Result<()> {
+    let Some(first) = updates.first() else {
+        return Ok(());
+    };
+    let (mut words, mut most) = (Vec::new(), 0);
+    for update in updates {
+        let tensors = tensors_of(update);
+        let [mean, variance, batches, ..] = tensors;
+        let channels = mean.elem_count();
+        let fits = |(index, it): (usize, &&Tensor)| {
+            it.device().same_device(first.mean.device()) && (index == 2 || it.dims() == [channels])
+        };
+        if !tensors.iter().enumerate().all(fits) || batches.elem_count() != 1 {
+            bail!(
+                "running statistics {:?} and {:?} were given a batch's {:?} and {:?}",
+                mean.dims(),
+                variance.dims(),
+                update.batch.mean.dims(),
+                update.batch.variance.dims()
+            )
+        }
+        for tensor in tensors {
+            words.push(address_of(tensor)?);
+        }
+        let bits = |factor: f64| u64::from((factor as f32).to_bits());
+        let [kept, of_mean, of_variance] = update.factors().map(bits);
+        words.push(channels as u64 | kept << 32);
+        words.push(of_mean | of_variance << 32);
+        most = most.max(channels);
+    }
+    let device = device_of(first.mean)?;
+    let table = uploaded(&device, words)?;
+    let grid = Grid {
+        blocks: (
+            count_of_blocks(most, THREADS as usize)?,
+            count_of_blocks(updates.len(), 1)?,
+            1,
+        ),
+        ..Grid::blocks(1)
+    };
+    launch(
+        &device,
+        (Family::BatchNorm, "update_running"),
+        grid,
+        &[Argument::Tensor(&table)],
+    )
 }
 
 /// Sizes of (batch, channels, …), with the dimensions after the channels flattened to `inner`.

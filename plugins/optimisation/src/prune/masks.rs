@@ -27,6 +27,25 @@ struct Mask {
     /// Number of elements per row, that is, per index of the first dimension.
     row: usize,
     left: Vec<bool>,
+    /// Shape and type of the parameter, once it was looked at, so that publishing the mask reads nothing.
+    form: Option<Form>,
+}
+
+/// What a published mask has in common with its parameter.
+#[derive(Clone, Debug, PartialEq)]
+struct Form {
+    shape: Vec<usize>,
+    is_double: bool,
+}
+
+impl Form {
+    fn of(parameter: &Tensor<'_>) -> Form {
+        let shape = parameter.shape().iter();
+        Form {
+            shape: shape.map(|&size| size as usize).collect(),
+            is_double: parameter.dtype() == Some(DType::F64),
+        }
+    }
 }
 
 /// A unit that can be pruned: its magnitude (below 0 if it is pruned already), its mask's index and its
@@ -53,6 +72,7 @@ impl Masks {
                 // From the parameter, not from a checkpoint.
                 row: (parameter.len() / rows.max(1)).max(1),
                 left: known.map_or_else(|| vec![true; parameter.len()], |mask| mask.left),
+                form: Some(Form::of(&parameter)),
             });
         }
         *self = Masks::of(masks);
@@ -118,10 +138,10 @@ impl Masks {
             return Ok(());
         };
         // The host drops them at the beginning of an epoch, and no checkpoint has them.
-        let are_there = task.published_tensor(&first.published(set)).is_ok();
+        let are_there = task.has_tensor(Collection::Published, &first.published(set))?;
         let (parameters, masks) = match &mut self.published {
             Some(published) if are_there => published,
-            published => published.insert(publish(&self.each, task, set)?),
+            published => published.insert(publish(&mut self.each, task, set)?),
         };
         task.combine_vectors(parameters, masks, Combination::Multiply)
     }
@@ -175,6 +195,7 @@ impl Masks {
                 name,
                 row,
                 left: bits.take(length).collect(),
+                form: None,
             });
             rest = others;
         }
@@ -189,16 +210,19 @@ impl Masks {
 }
 
 /// Publishes the masks as tensors of their parameters' shapes and types; returns the parameters and the masks.
-fn publish(masks: &[Mask], task: &mut TaskView<'_>, set: &str) -> Result<(Vectors, Vectors)> {
-    for mask in masks {
-        let parameter = task.parameter(&mask.name)?;
-        let shape = parameter.shape().iter();
-        let shape: Vec<usize> = shape.map(|&size| size as usize).collect();
-        let (name, kept) = (mask.published(set), Keep::Epoch);
-        match parameter.dtype() {
-            Some(DType::F64) => task.publish_tensor(&name, &shape, &mask.ones(1.0_f64), kept),
-            _ => task.publish_tensor(&name, &shape, &mask.ones(1.0_f32), kept),
-        }?;
+fn publish(masks: &mut [Mask], task: &mut TaskView<'_>, set: &str) -> Result<(Vectors, Vectors)> {
+    for mask in &mut *masks {
+        let form = match mask.form.take() {
+            Some(form) => form,
+            None => Form::of(&task.parameter(&mask.name)?),
+        };
+        let (name, shape) = (mask.published(set), &form.shape);
+        if form.is_double {
+            task.publish_tensor(&name, shape, &mask.ones(1.0_f64), Keep::Epoch)?;
+        } else {
+            task.publish_tensor(&name, shape, &mask.ones(1.0_f32), Keep::Epoch)?;
+        }
+        mask.form = Some(form);
     }
     let published = masks.iter().map(|mask| mask.published(set));
     Ok((
@@ -272,6 +296,7 @@ mod tests {
             name: index.to_string(),
             row: numbers.len() / shape[0],
             left: vec![true; numbers.len()],
+            form: None,
         };
         Masks::of(parameters.iter().enumerate().map(mask).collect())
     }
