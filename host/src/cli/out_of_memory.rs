@@ -182,11 +182,11 @@ mod tests {
 
     const GIB: usize = 1 << 30;
 
-    fn activations(bytes: usize) -> Option<SampleMemory> {
-        Some(SampleMemory {
+    fn activations(bytes: usize) -> SampleMemory {
+        SampleMemory {
             activations: bytes,
             convolution: 0,
-        })
+        }
     }
 
     fn training() -> OutOfMemory {
@@ -196,7 +196,7 @@ mod tests {
             accumulate: 2,
             may_recompute: true,
             fixed: GIB,
-            sample: activations(GIB / 4),
+            sample: Some(activations(GIB / 4)),
             total: Some(10 * GIB as u64),
         }
     }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(training().batch_that_fits(), Some(32));
         // The estimate says that all would fit, and it did not.
         let less = OutOfMemory {
-            sample: activations(1),
+            sample: Some(activations(1)),
             ..training()
         };
         assert_eq!(less.batch_that_fits(), Some(48));

@@ -324,11 +324,11 @@ mod tests {
             noise.map(|noise| number + noise).collect()
         };
         let expected = [("a", noisy(0.25, 4)), ("b", noisy(-3.0, 3))];
-        let changes = seen.changes().iter();
-        let changed: Vec<_> = changes
+        let found = seen.changes().iter();
+        let found: Vec<_> = found
             .map(|change| (change.name.as_str(), change.after.clone()))
             .collect();
-        assert_eq!(changed, expected);
+        assert_eq!(found, expected);
         Ok(())
     }
 }
