@@ -151,7 +151,10 @@ pub(crate) const BEYOND: usize = 2 * SIDE;
 /// `from` has `dims` (rows, columns) and a stride of `from_step` from row to row. Each transposed row is written as one
 /// or two whole registers, whose ends the next row overwrites: up to [`BEYOND`] elements after the last one are
 /// overwritten as well. Panics unless [`super::has_tiles`].
-#[expect(unsafe_code, reason = "registers are read and written by pointers")]
+#[cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "registers are read and written by pointers")
+)]
 pub(crate) fn transpose_strip(
     from: &[f32],
     from_step: usize,
