@@ -2,7 +2,6 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
-use serde_json::json;
 use syn::{Error, Ident, ImplItem, ItemImpl, parse_quote};
 
 use crate::arguments::Arguments;
@@ -175,23 +174,43 @@ fn arm(point: &PointMethod) -> TokenStream {
 }
 
 /// The `HookMetadata` as JSON.
+///
+/// Written here: with `serde_json` every plugin's build would compile it once more, for the compiler.
 fn metadata(arguments: &Arguments, methods: &[&PointMethod]) -> String {
     let mut methods: Vec<_> = methods.iter().collect();
     methods.sort_by_key(|point| point.number);
     let points: Vec<_> = methods
         .iter()
-        .map(|point| json!({"number": point.number, "name": point.name}))
+        .map(|point| format!(r#"{{"name":"{}","number":{}}}"#, point.name, point.number))
         .collect();
-    let mut metadata = json!({
-        "name": arguments.name,
-        "about": arguments.about,
-        "priority": arguments.priority,
-        "points": points,
-        "publishes": arguments.publishes,
-        "requires": arguments.requires,
-    });
-    if arguments.on_all_ranks {
-        metadata["ranks"] = json!("all");
-    }
-    metadata.to_string()
+    let ranks = if arguments.on_all_ranks {
+        r#","ranks":"all""#
+    } else {
+        ""
+    };
+    format!(
+        r#"{{"about":{},"name":{},"points":[{}],"priority":{},"publishes":{}{ranks},"requires":{}}}"#,
+        string(&arguments.about),
+        string(&arguments.name),
+        points.join(","),
+        arguments.priority,
+        strings(&arguments.publishes),
+        strings(&arguments.requires),
+    )
+}
+
+/// A list of strings as JSON.
+fn strings(texts: &[String]) -> String {
+    let texts: Vec<_> = texts.iter().map(|text| string(text)).collect();
+    format!("[{}]", texts.join(","))
+}
+
+/// A string as JSON (RFC 8259, section 7).
+fn string(text: &str) -> String {
+    let escaped = |character| match character {
+        '"' | '\\' => format!("\\{character}"),
+        '\0'..='\x1f' => format!("\\u{:04x}", u32::from(character)),
+        _ => String::from(character),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }

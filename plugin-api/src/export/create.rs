@@ -164,6 +164,7 @@ fn no_config(path: &str, message: &str) -> Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::{HookMetadata, HookRanks};
     use crate::prelude::*;
 
     struct Any;
@@ -175,13 +176,24 @@ mod tests {
         count: u32,
     }
 
-    #[crate::hook(name = "any", about = "Any hook.")]
+    #[crate::hook(name = "any", about = "Any \"hook\" \\ a\tlong\u{1}é\n", publishes = ["a", "b"], ranks = "all")]
     impl Hook for Any {
         type Config = Config;
 
         fn new(_config: Config, _setup: &Setup<'_>) -> crate::Result<Self> {
             Ok(Any)
         }
+    }
+
+    #[test]
+    fn metadata_is_what_the_attribute_says() {
+        let written = <Any as crate::HookKind>::METADATA;
+        let read: HookMetadata = serde_json::from_str(written).expect("it is JSON");
+        assert_eq!(read.name, "any");
+        assert_eq!(read.about, "Any \"hook\" \\ a\tlong\u{1}é\n");
+        assert_eq!(read.publishes, ["a", "b"]);
+        assert_eq!(read.ranks, HookRanks::All);
+        assert!(read.requires.is_empty() && read.points.is_empty());
     }
 
     #[test]
