@@ -124,7 +124,7 @@ fn the_time_that_the_process_is_stopped_does_not_count() {
 #[test]
 fn a_hook_that_takes_much_of_the_time_is_reported_once() {
     let place = place();
-    let finished = place.run(&manifest("slow", 0.3, json!({}))).expect(0, &[]);
+    let finished = place.run(&manifest("slow", 0.5, json!({}))).expect(0, &[]);
     let told = "warning: sconce: hook `bad` took ";
     assert_eq!(
         finished.stderr.matches(told).count(),
@@ -138,7 +138,7 @@ fn a_hook_that_takes_much_of_the_time_is_reported_once() {
             .contains("% of the last pass over the train data")
     );
     let generous = edit(
-        manifest("slow", 0.3, json!({})),
+        manifest("slow", 0.5, json!({})),
         "/limits",
         json!({"hook_share": 1.0}),
     );
