@@ -1,7 +1,6 @@
 //! Values that may take one of several forms: picks the form that was meant, or lists the possible ones.
 
-use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind;
+use sconce_schema::{ValidationError, ValidationErrorKind};
 use serde_json::Value;
 
 use super::problem::ManifestProblem;

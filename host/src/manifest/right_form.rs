@@ -1,5 +1,6 @@
 //! Suggests the right form of a wrongly written value: `[64]` for `64`, `{"fraction": 0.2}` for `0.2`.
 
+use sconce_schema::CompiledSchema;
 use serde_json::{Value, json};
 
 /// Maximum number of suggested forms.
@@ -133,9 +134,7 @@ fn object(found: &Value, schema: &Value) -> Vec<Value> {
 
 /// Whether a schema accepts a value.
 fn takes(schema: &Value, value: &Value) -> bool {
-    jsonschema::options()
-        .build(schema)
-        .is_ok_and(|schema| schema.is_valid(value))
+    CompiledSchema::new(schema).is_ok_and(|schema| schema.accepts(value))
 }
 
 fn has_type(schema: &Value, wanted: &str) -> bool {

@@ -2,8 +2,7 @@
 //!
 //! Used for the manifest and for the configurations of hooks, whose schemas come from their plugins.
 
-use jsonschema::ValidationError;
-use jsonschema::error::{TypeKind, ValidationErrorKind};
+use sconce_schema::{CompiledSchema, TypeKind, ValidationError, ValidationErrorKind};
 use serde_json::Value;
 
 use super::forms::{meant, no_form};
@@ -25,20 +24,17 @@ pub fn check(value: &Value, schema: &Value) -> Vec<ManifestProblem> {
 pub struct Checker {
     schema: Value,
     /// `None` if the schema is invalid: then all values pass.
-    validator: Option<jsonschema::Validator>,
+    compiled: Option<CompiledSchema>,
 }
 
 impl Checker {
     /// Compiles a schema.
     pub fn new(schema: &Value) -> Checker {
-        let validator = jsonschema::options()
-            .with_keyword(whole_number::KEYWORD, |parent, format, _| {
-                whole_number::keyword(parent, format)
-            })
-            .build(schema);
+        let compiled =
+            CompiledSchema::with_keyword(schema, whole_number::KEYWORD, whole_number::keyword);
         Checker {
             schema: schema.clone(),
-            validator: validator.ok(),
+            compiled: compiled.ok(),
         }
     }
 
@@ -49,7 +45,7 @@ impl Checker {
             schema: &self.schema,
             problems: Vec::new(),
         };
-        for error in self.validator.iter().flat_map(|v| v.iter_errors(value)) {
+        for error in self.compiled.iter().flat_map(|schema| schema.errors(value)) {
             told.explain(&error);
         }
         if told.problems.len() < MOST_HINTS {
@@ -69,17 +65,12 @@ pub struct ValuePath {
 }
 
 /// Paths of the strings in `value` whose schema has this `format`.
-pub fn of_format(value: &Value, schema: &Value, format: &'static str) -> Vec<ValuePath> {
-    // A validator that rejects every string of this format, so that each is reported.
-    let validator = jsonschema::options()
-        .with_format(format, |_: &str| false)
-        .should_validate_formats(true)
-        .build(schema);
-    let Ok(validator) = validator else {
+pub fn of_format(value: &Value, schema: &Value, format: &str) -> Vec<ValuePath> {
+    let Ok(schema) = CompiledSchema::rejecting_format(schema, format) else {
         return Vec::new();
     };
     let mut paths = Vec::new();
-    for error in validator.iter_errors(value) {
+    for error in schema.errors(value) {
         formats(&error, format, value, &mut paths);
     }
     paths

@@ -1,6 +1,6 @@
 //! Range checks of integers: JSON Schema accepts `3.0`, and integers that the Rust types can't represent.
 
-use jsonschema::{Keyword, ValidationError};
+use sconce_schema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 
 use super::wording::shortened;

@@ -130,9 +130,9 @@ mod tests {
             "train": {"epochs": 1},
             "hooks": hooks,
         });
-        jsonschema::validator_for(&schema())
+        sconce_schema::CompiledSchema::new(&schema())
             .expect("the schema is one")
-            .is_valid(&manifest)
+            .accepts(&manifest)
     }
 
     #[test]

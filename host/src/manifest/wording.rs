@@ -1,6 +1,6 @@
 //! How problems are worded.
 
-use jsonschema::ValidationError;
+use sconce_schema::ValidationError;
 use serde_json::Value;
 
 use super::problem::ManifestProblem;

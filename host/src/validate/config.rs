@@ -1,6 +1,5 @@
 //! Tests of configurations: what the schema states, and how the hook handles it.
 
-use jsonschema::meta;
 use serde_json::{Value, json};
 
 use super::configs::{self, options, required};
@@ -108,10 +107,10 @@ pub(super) const GROUP: TestGroup = TestGroup {
 
 fn schema(subject: &Subject) -> Checked {
     let schema = subject.schema()?;
-    if let Err(error) = meta::validate(&schema) {
+    if let Err(error) = sconce_schema::check_schema(&schema) {
         return Ok(failed(format!("it is not a valid JSON Schema: {error}")));
     }
-    if let Err(error) = jsonschema::validator_for(&schema) {
+    if let Err(error) = sconce_schema::CompiledSchema::new(&schema) {
         return Ok(failed(format!("it can't be used as a schema: {error}")));
     }
     if schema.get("type") != Some(&json!("object")) {
