@@ -3,14 +3,9 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use sconce_tests::Workplace;
+use sconce_tests::{Workplace, until, until_ended};
 use serde_json::Value;
-
-/// Longer than anything here takes on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
 
 const CHECK: [&str; 7] = [
     "launch",
@@ -96,20 +91,14 @@ impl Launched {
     /// The process of a rank, once it runs.
     fn rank(&self, rank: usize) -> u32 {
         let wanted = format!("SCONCE_TEAM_RANK={rank}");
-        let begin = Instant::now();
-        loop {
-            let found = self.children().into_iter().find(|process| {
+        until(&format!("rank {rank} appears"), || {
+            self.children().into_iter().find(|process| {
                 let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
                 environment
                     .split(|byte| *byte == 0)
                     .any(|one| one == wanted.as_bytes())
-            });
-            if let Some(process) = found {
-                return process;
-            }
-            assert!(begin.elapsed() < LONG, "rank {rank} does not appear");
-            thread::sleep(Duration::from_millis(10));
-        }
+            })
+        })
     }
 
     fn children(&self) -> Vec<u32> {
@@ -139,15 +128,8 @@ fn kill(signal: &str, process: u32) {
 }
 
 fn wait_for_end_of(processes: &[u32]) {
-    let begin = Instant::now();
-    let runs = |process: &u32| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // A zombie that nobody has waited for has ended too.
-        !stat.is_empty() && !stat.contains(") Z ")
-    };
-    while processes.iter().any(runs) {
-        assert!(begin.elapsed() < LONG, "{processes:?} still run");
-        thread::sleep(Duration::from_millis(10));
+    for process in processes {
+        until_ended(*process);
     }
 }
 
@@ -168,7 +150,6 @@ fn no_rank_outlives_its_launcher() {
     let launched = Launched::new();
     let ranks: Vec<u32> = (0..3).map(|rank| launched.rank(rank)).collect();
     // Until the ranks have asked the system to end them with the launcher: they are connected then.
-    let begin = Instant::now();
     let sockets = |rank: &u32| {
         let files = fs::read_dir(format!("/proc/{rank}/fd"))
             .expect("its files")
@@ -178,10 +159,9 @@ fn no_rank_outlives_its_launcher() {
             .filter(|target| target.to_string_lossy().starts_with("socket:"))
             .count()
     };
-    while !ranks.iter().all(|rank| sockets(rank) >= 2) {
-        assert!(begin.elapsed() < LONG, "the ranks don't meet");
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("the ranks have met", || {
+        ranks.iter().all(|rank| sockets(rank) >= 2).then_some(())
+    });
     kill("-KILL", launched.launcher.id());
     wait_for_end_of(&ranks);
     assert_eq!(launched.end().0, None, "killed");

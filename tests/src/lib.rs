@@ -27,7 +27,7 @@ pub use manifest::{digits, edit, tiny};
 pub use outside::{cargo_outside, lock_versions, outside_target};
 pub use python::{python_from_registry, python_with};
 pub use sconce::{Finished, Workplace};
-pub use waiting::{patched, until};
+pub use waiting::{patched, until, until_ended};
 
 /// The workspace's root.
 pub fn workspace() -> PathBuf {

@@ -17,6 +17,19 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     panic!("not in a minute: {what}");
 }
 
+/// Waits until a process has ended. A killed one goes on until it has its turn on a processor, and one that nobody has waited for
+/// is still listed.
+///
+/// # Panics
+///
+/// If it has not within a minute.
+pub fn until_ended(process: u32) {
+    until(&format!("process {process} has ended"), || {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    });
+}
+
 /// A file with `new` in the place of every `old`, which has the same length.
 ///
 /// # Panics
