@@ -1,9 +1,10 @@
 //! Hooks in processes of their own: they see and do the same, and what they do wrong ends at most them.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
-use sconce_tests::{Finished, Workplace, edit, tiny, until, until_ended};
+use sconce_tests::{Finished, Workplace, edit, tiny, until};
 use serde_json::{Value, json};
 
 const PLUGINS: [&str; 8] = [
@@ -249,7 +250,10 @@ fn the_library_is_never_opened_in_the_run_and_no_process_outlives_it() {
     assert!(!maps(run.0.id()).contains("libsconce_fixture_wrecker"));
     run.0.kill().expect("it is killed");
     run.0.wait().expect("it has ended");
-    until_ended(child);
+    let status = format!("/proc/{child}");
+    until("the hook's process is gone", || {
+        (!Path::new(&status).exists()).then_some(())
+    });
 }
 
 /// A process that is killed when it is dropped.
