@@ -9,7 +9,9 @@ pub struct Elements<'view, T> {
     tensor: Tensor<'view>,
     /// Number of elements left.
     left: usize,
-    /// Index of the next element in each dimension, last dimension first.
+    /// Number of elements, if they are adjacent: the next one's offset then needs no indices.
+    adjacent: Option<usize>,
+    /// Index of the next element in each dimension, last dimension first; unused if they are adjacent.
     index: [usize; MOST_DIMENSIONS],
     element: PhantomData<T>,
 }
@@ -19,8 +21,10 @@ pub(crate) const MOST_DIMENSIONS: usize = 12;
 
 impl<'view, T: Element> Elements<'view, T> {
     pub(super) fn new(tensor: Tensor<'view>) -> Self {
+        let length = tensor.len();
         Elements {
-            left: tensor.len(),
+            left: length,
+            adjacent: tensor.is_contiguous().then_some(length),
             tensor,
             index: [0; MOST_DIMENSIONS],
             element: PhantomData,
@@ -29,6 +33,9 @@ impl<'view, T: Element> Elements<'view, T> {
 
     /// Offset of the next element, in elements from the first.
     fn offset(&self) -> usize {
+        if let Some(length) = self.adjacent {
+            return length - self.left;
+        }
         let strides = self.tensor.strides().iter().rev();
         let steps = strides.zip(&self.index);
         steps.map(|(&stride, &index)| stride as usize * index).sum()
@@ -36,6 +43,9 @@ impl<'view, T: Element> Elements<'view, T> {
 
     fn advance(&mut self) {
         self.left -= 1;
+        if self.adjacent.is_some() {
+            return;
+        }
         let sizes = self.tensor.shape().iter().rev();
         for (&size, index) in sizes.zip(&mut self.index) {
             *index += 1;
@@ -50,6 +60,7 @@ impl<'view, T: Element> Elements<'view, T> {
 impl<T: Element> Iterator for Elements<'_, T> {
     type Item = T;
 
+    #[inline]
     fn next(&mut self) -> Option<T> {
         if self.left == 0 {
             return None;

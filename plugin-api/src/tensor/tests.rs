@@ -79,6 +79,24 @@ fn scalars_broadcast_and_empty_tensors_are_tensors() {
 }
 
 #[test]
+fn elements_that_lie_adjacent_and_those_that_do_not_come_in_the_same_order() {
+    let data = [0_i64, 1, 2, 3, 4, 5];
+    // SAFETY: the data outlive the views, and nothing writes to them.
+    unsafe {
+        let rows = Tensor::new(abi(&data, DType::I64, &[2, 3], &[3, 1])).expect("right");
+        let columns = Tensor::new(abi(&data, DType::I64, &[3, 2], &[1, 3])).expect("right");
+        for (view, expected) in [(rows, [0, 1, 2, 3, 4, 5]), (columns, [0, 3, 1, 4, 2, 5])] {
+            let mut elements = view.elements::<i64>().expect("it");
+            for (place, number) in expected.into_iter().enumerate() {
+                assert_eq!(elements.len(), 6 - place);
+                assert_eq!(elements.next(), Some(number));
+            }
+            assert_eq!(elements.next(), None);
+        }
+    }
+}
+
+#[test]
 fn every_type_is_read_as_itself() {
     // SAFETY: the data outlive the views, and nothing writes to them.
     unsafe {

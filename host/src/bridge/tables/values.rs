@@ -139,8 +139,8 @@ fn with_elements<T: Element, U: candle_core::WithDType>(
     tensor: &tensor::Tensor<'_>,
     convert: impl Fn(T) -> U,
 ) -> Result<Tensor, String> {
-    let elements = tensor.elements::<T>().map_err(|error| error.to_string())?;
-    let elements: Vec<U> = elements.map(convert).collect();
+    let elements = (tensor.to_contiguous::<T>()).map_err(|error| error.to_string())?;
+    let elements: Vec<U> = elements.iter().copied().map(convert).collect();
     let shape: Vec<usize> = tensor.shape().iter().map(|&size| size as usize).collect();
     Tensor::from_vec(elements, Shape::from(shape), &Device::Cpu).map_err(|error| error.to_string())
 }
