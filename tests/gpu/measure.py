@@ -126,10 +126,17 @@ def last_metric(text, phase, metric):
     return float(found[1]) if found else math.nan
 
 
+class NoDevice(Exception):
+    """Nothing else can be measured."""
+
+
 def facts(bench):
     status, text, _ = bench.command([bench.kit / "sconce", "env"], "env", limit=60)
     gpu = next((line.strip() for line in text.splitlines() if "cuda:0" in line), "no GPU is named")
-    bench.row("device", "sconce env", gpu, status == 0 and "no GPU" not in gpu)
+    is_there = status == 0 and "no GPU" not in gpu
+    bench.row("device", "sconce env", gpu, is_there)
+    if not is_there:
+        raise NoDevice(next((line for line in text.splitlines() if line.startswith("GPUs")), f"`sconce env` ended with {status}"))
 
 
 def gradients(bench):
@@ -310,7 +317,8 @@ def ratios(bench):
             ours.append(step_time(bench, f"{name}-{precision}-{turn}", shape, precision, ["console"]))
             peers.append(peer_time(bench, name, precision, shape.peer_steps))
         own, peer = statistics.median(ours), statistics.median(peers)
-        met = None if bound is None or math.isnan(own / peer) else own / peer <= bound
+        # Without PyTorch there is nothing to compare with; a run of ours that failed is a miss.
+        met = False if math.isnan(own) else None if bound is None or math.isnan(peer) else own / peer <= bound
         command = f"sconce run {name}-{precision}-0.json, torch_steps.py {name} {shape.peer_steps} --precision {precision}"
         bench.row(f"{name}, batch {shape.batch}, {precision}: ms a step, PyTorch's, ratio", command,
                   f"{own:.3f}, {peer:.3f}, {own / peer:.2f}" + (f" (at most {bound})" if bound else ""), met)
@@ -327,7 +335,7 @@ def overhead(bench):
     bare, hooked = (statistics.median(times) for times in zip(*pairs))
     more = hooked / bare - 1
     bench.row(f"{len(HOOKS)} hooks on resnet18, batch 256: ms a step without, with, overhead", "sconce run hooked-0.json",
-              f"{bare:.3f}, {hooked:.3f}, {100 * more:.1f} % (at most 2)", None if math.isnan(more) else more <= 0.02)
+              f"{bare:.3f}, {hooked:.3f}, {100 * more:.1f} % (at most 2)", more <= 0.02)
 
 
 PARTS = {"facts": facts, "gradients": gradients, "mnist": mnist, "shakespeare": shakespeare, "resume": resume, "hooks": hooks,
@@ -350,6 +358,9 @@ def main():
             continue
         try:
             PARTS[name](bench)
+        except NoDevice as error:
+            print(error, file=sys.stderr)
+            break
         except Exception as error:  # one part must not cost the others their time on the machine
             bench.row(name, "", f"{type(error).__name__}: {error}", False)
     sys.exit(bench.finish())
