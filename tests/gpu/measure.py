@@ -14,14 +14,14 @@ status 1 if a bound is missed.
 `--tiny` goes through all parts at sizes for the emulated device (`SCONCE_CUDA_LIBRARIES=DIR`, made by `tests/cuda/build DIR`), to
 try this script: the figures mean nothing and are not judged.
 """
-import argparse, array, gzip, hashlib, json, math, os, pathlib, random, re, shlex, shutil, signal, statistics, subprocess, sys
+import argparse, array, csv, gzip, hashlib, json, math, os, pathlib, random, re, shlex, shutil, signal, statistics, subprocess, sys
 import tarfile, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 H100_BF16 = 989e12  # dense products of bf16 a second, NVIDIA's data sheet of the H100 SXM
 HOOKS = [
-    "console", "csv", "jsonl", {"hook": "checkpoint", "config": {"epochs": 1, "background": True}},
+    "console", "jsonl", {"hook": "checkpoint", "config": {"epochs": 1, "background": True}},
     {"hook": "ema", "config": {"decay": 0.99}}, {"hook": "grad-clip", "config": {"max_norm": 1.0}}, "stop-on-nan",
     "throughput", "memory", {"hook": "early-stopping", "config": {"monitor": "train/loss", "patience": 99}},
 ]
@@ -224,8 +224,9 @@ def memory(bench):
     manifest = {**digits(bench, epochs=1, batch_size=9000), "model": {"kind": "convnet", "channels": channels}, "hooks": []}
     few = {"SCONCE_CUDA_MEMORY": "1000000"} if bench.is_tiny else None
     status, text, _, _ = bench.sconce("too-large", manifest, environment=few)
-    line = next((line.strip() for line in text.splitlines() if "memory" in line.lower()), "nothing about memory")
-    bench.row("out of memory", "sconce run too-large.json", f"status {status}: {line[:200]}", status != 0 and "nothing" not in line)
+    said = [line.strip() for line in text.splitlines() if re.match(r"error: |  = (note|hint): ", line)]
+    is_told = "OUT_OF_MEMORY" in text and any("hint" in line for line in said)
+    bench.row("out of memory", "sconce run too-large.json", f"status {status}: {' '.join(said)[:600]}", status == 7 and is_told)
 
 
 def npy(path, shape, block, kind):
@@ -281,19 +282,20 @@ TINY = {
     "resnet18": Shape({"kind": "resnet", "width": 2}, 2, (3, 8, 8), 2, 1),
     "gpt": Shape({"kind": "gpt", "layers": 1, "heads": 2, "width": 8}, 2, 16, 2, 1, gpt_gflop(1, 8, 16, 2)),
 }
-EPOCH = re.compile(r"epoch (\d+)/\d+  train  .*?(\d+\.\d+) s  ")
+CLOCK = {"hook": "csv", "config": {"elapsed": True}}
 
 
 def step_time(bench, name, shape, precision, hooks, rounds=3):
-    """Milliseconds of a training step: the median over the epochs after the first, each waited for at its end.
-
-    Epochs are long enough for `console`'s hundredths of a second.
-    """
+    """Milliseconds of a training step: the median over the epochs after the first, each waited for at its end."""
     manifest = shape.manifest(bench.work / f"data-{shape.model['kind']}", 1 + rounds, precision)
-    manifest["hooks"] = hooks
-    status, text, _, _ = bench.sconce(name, manifest)
-    seconds = [float(found[2]) for found in EPOCH.finditer(text) if int(found[1]) > 1]
-    return 1e3 * statistics.median(seconds) / shape.steps if seconds and status == 0 else math.nan
+    manifest["hooks"] = [CLOCK, *hooks]
+    status, _, _, directory = bench.sconce(name, manifest)
+    if status != 0:
+        return math.nan
+    with (directory / "train.csv").open() as rows:
+        ends = [float(row["elapsed"]) for row in csv.DictReader(rows)]
+    seconds = [end - begin for begin, end in zip(ends, ends[1:])]
+    return 1e3 * statistics.median(seconds) / shape.steps if seconds else math.nan
 
 
 def peer_time(bench, name, precision, steps):
