@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 H100_BF16 = 989e12  # dense products of bf16 a second, NVIDIA's data sheet of the H100 SXM
 HOOKS = [
-    "console", "jsonl", {"hook": "checkpoint", "config": {"epochs": 1, "background": True}},
+    "console", "csv", "jsonl", {"hook": "checkpoint", "config": {"epochs": 1, "background": True}},
     {"hook": "ema", "config": {"decay": 0.99}}, {"hook": "grad-clip", "config": {"max_norm": 1.0}}, "stop-on-nan",
     "throughput", "memory", {"hook": "early-stopping", "config": {"monitor": "train/loss", "patience": 99}},
 ]
@@ -282,7 +282,7 @@ TINY = {
     "resnet18": Shape({"kind": "resnet", "width": 2}, 2, (3, 8, 8), 2, 1),
     "gpt": Shape({"kind": "gpt", "layers": 1, "heads": 2, "width": 8}, 2, 16, 2, 1, gpt_gflop(1, 8, 16, 2)),
 }
-CLOCK = {"hook": "csv", "config": {"elapsed": True}}
+CLOCK = {"hook": "csv", "name": "clock", "config": {"elapsed": True, "directory": "clock"}}
 
 
 def step_time(bench, name, shape, precision, hooks, rounds=3):
@@ -292,7 +292,7 @@ def step_time(bench, name, shape, precision, hooks, rounds=3):
     status, _, _, directory = bench.sconce(name, manifest)
     if status != 0:
         return math.nan
-    with (directory / "train.csv").open() as rows:
+    with (directory / "clock/train.csv").open() as rows:
         ends = [float(row["elapsed"]) for row in csv.DictReader(rows)]
     seconds = [end - begin for begin, end in zip(ends, ends[1:])]
     return 1e3 * statistics.median(seconds) / shape.steps if seconds else math.nan
@@ -362,6 +362,7 @@ def main():
             PARTS[name](bench)
         except NoDevice as error:
             print(error, file=sys.stderr)
+            bench.is_missed = True
             break
         except Exception as error:  # one part must not cost the others their time on the machine
             bench.row(name, "", f"{type(error).__name__}: {error}", False)

@@ -122,7 +122,8 @@ impl<'view> Tensor<'view> {
             if size != 1 && stride != expected {
                 return false;
             }
-            expected *= size;
+            // Of an empty tensor the other dimensions may have any size.
+            expected = expected.saturating_mul(size);
         }
         true
     }
