@@ -54,8 +54,8 @@ pub enum CheckpointError {
     #[error(
         "the checkpoint `{}` has format {found}, this host reads formats {} to {}; it was written by {host}",
         path.display(),
-        super::FORMAT,
-        super::FORMAT_WITH_PARTS
+        super::OLDEST_FORMAT,
+        super::FORMAT
     )]
     Format {
         /// Directory of the checkpoint.

@@ -77,7 +77,7 @@ impl Index {
         };
         let version: Version = serde_json::from_slice(&text)
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))?;
-        if !(super::FORMAT..=super::FORMAT_WITH_PARTS).contains(&version.format) {
+        if !(super::OLDEST_FORMAT..=super::FORMAT).contains(&version.format) {
             return Err(CheckpointError::Format {
                 path: directory.to_owned(),
                 found: version.format,

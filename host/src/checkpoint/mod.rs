@@ -55,16 +55,11 @@ pub use section::Section;
 pub use sets::{TRAINED, Weights, weights};
 pub use store::{LATEST, Store};
 
-/// Format version of a checkpoint whose parameters are the measured ones.
-pub const FORMAT: u32 = 2;
+/// Format version of the checkpoints that this host writes.
+pub const FORMAT: u32 = 5;
 
-/// Format version when a set of averages was measured instead: a host that does not know it would resume from
-/// the averages.
-pub const FORMAT_WITH_MEASURED: u32 = 3;
-
-/// Format version of a checkpoint that an older host would resume from wrongly: of a run on several ranks, or within an
-/// update whose gradients are several partial sums.
-pub const FORMAT_WITH_PARTS: u32 = 4;
+/// Oldest format version that this host reads.
+pub const OLDEST_FORMAT: u32 = 2;
 
 /// Everything that a run needs to resume.
 #[derive(Debug)]
@@ -82,7 +77,7 @@ pub struct Checkpoint {
 /// Everything in a checkpoint that is neither a tensor nor a hook's state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CheckpointHeader {
-    /// [`FORMAT`], [`FORMAT_WITH_MEASURED`] or [`FORMAT_WITH_PARTS`].
+    /// Version of the format, from [`OLDEST_FORMAT`] to [`FORMAT`].
     pub format: u32,
     /// Host that wrote it.
     pub host: String,

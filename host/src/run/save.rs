@@ -16,9 +16,9 @@ use super::tensor_result::TensorResult;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
-    Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FORMAT,
-    FORMAT_WITH_MEASURED, FORMAT_WITH_PARTS, Facts, Files, HookRecord, Lifetime, PassState,
-    Progress, PublishedValue, Publisher, Section, accumulated_name,
+    Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FORMAT, Facts,
+    Files, HookRecord, Lifetime, PassState, Progress, PublishedValue, Publisher, Section,
+    accumulated_name,
 };
 use crate::device_facts::device_name;
 use crate::dispatch::{HookFault, Payload};
@@ -242,11 +242,7 @@ impl Trainer<'_> {
         let measured = self.measured_set();
         let nodes = self.update.accumulated.nodes();
         let header = CheckpointHeader {
-            format: match measured {
-                _ if self.ranks.is_some() || nodes.len() > 1 => FORMAT_WITH_PARTS,
-                None => FORMAT,
-                Some(_) => FORMAT_WITH_MEASURED,
-            },
+            format: FORMAT,
             accumulated: (nodes.iter())
                 .map(|(node, _)| (node.level(), node.index()))
                 .collect(),
