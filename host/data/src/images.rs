@@ -17,7 +17,10 @@ use super::pixels::{Pixels, ReadImage};
 use super::{Batch, DataError, Dataset, SampleOrigin, Targets};
 pub(super) use assembly::{Assembly, Opener, OwnImages};
 use augmentation::Augmentation;
-pub use config::{AugmentConfig, CropConfig, Flip, MeanDeviation, NormaliseConfig, NormaliseRule};
+pub use augmentation::{
+    AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, RandAugmentConfig, RotateConfig,
+};
+pub use config::{MeanDeviation, NormaliseConfig, NormaliseRule};
 pub use error::ImagesError;
 pub(super) use normalisation::Normalisation;
 
@@ -346,8 +349,7 @@ impl Dataset for ImageDataset {
         for &index in indices {
             let (mut pixels, class) = self.sample(index, &mut buffer)?;
             if let Some(augmentation) = &self.augmentation {
-                let draw = augmentation.draw(epoch, index);
-                augmentation.apply(draw, pixels, shape, &mut changed);
+                augmentation.apply((epoch, index), pixels, shape, &mut changed);
                 pixels = &changed;
             }
             let plane = height * width;

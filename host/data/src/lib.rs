@@ -72,8 +72,8 @@ pub use first::First;
 pub use grammar::GrammarConfig;
 pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Undecodable};
 pub use images::{
-    AugmentConfig, CropConfig, Flip, ImageDataset, Images, ImagesError, MeanDeviation,
-    NormaliseConfig, NormaliseRule,
+    AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, ImageDataset, Images, ImagesError,
+    MeanDeviation, NormaliseConfig, NormaliseRule, RandAugmentConfig, RotateConfig,
 };
 pub use load::load;
 pub use loader::{Loader, Preparation};

@@ -42,4 +42,27 @@ pub enum ImagesError {
         /// Width of the images.
         width: usize,
     },
+    /// An augmentation option is out of range.
+    #[error("`data.augment.{key}` must be from {least} to {most}, found {found}")]
+    Augment {
+        /// Path of the option.
+        key: &'static str,
+        /// Value in the manifest.
+        found: f64,
+        /// Smallest value.
+        least: f64,
+        /// Largest value.
+        most: f64,
+    },
+    /// An augmentation of colours needs three channels.
+    #[error(
+        "`data.augment.colour.{key}` needs images with three channels, red, green and blue; these \
+         have {channels}: leave it out"
+    )]
+    Grey {
+        /// Option, `saturation` or `hue`.
+        key: &'static str,
+        /// Number of channels of the images.
+        channels: usize,
+    },
 }

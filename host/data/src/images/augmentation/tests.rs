@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::shift::{Draw, Shift};
 use super::*;
-use crate::images::{Assembly, CropConfig, Images, NormaliseConfig, NormaliseRule, OwnImages};
+use crate::images::{Assembly, Images, NormaliseConfig, NormaliseRule, OwnImages};
 use crate::split::{Part, Parts};
 use crate::{Dataset, Splits};
 
@@ -11,29 +12,31 @@ fn config(padding: usize, flip: Option<Flip>) -> AugmentConfig {
     AugmentConfig {
         crop: Some(CropConfig { padding }),
         flip,
+        ..AugmentConfig::default()
     }
 }
 
-fn augmentation(padding: usize, flip: Option<Flip>) -> Augmentation {
-    Augmentation {
-        seed: 1,
-        padding,
-        flip,
-    }
+fn shift(padding: usize, flip: Option<Flip>) -> Shift {
+    Shift { padding, flip }
+}
+
+/// Draws the shift of a sample, as [`Augmentation::apply`] does.
+fn draw(shift: Shift, epoch: u64, index: u32) -> Draw {
+    shift.draw(&mut random::stream(1, "augment", epoch, u64::from(index)))
 }
 
 /// Returns the image of 2 channels of 2 × 3 pixels after a draw.
-fn after(augmentation: Augmentation, top: usize, left: usize, flipped: bool) -> Vec<u8> {
+fn after(shift: Shift, top: usize, left: usize, flipped: bool) -> Vec<u8> {
     let draw = Draw { top, left, flipped };
     let pixels = [1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16];
     let mut into = vec![99; 5];
-    augmentation.apply(draw, &pixels, [2, 2, 3], &mut into);
+    shift.apply(draw, &pixels, [2, 2, 3], &mut into);
     into
 }
 
 #[test]
 fn crops_are_those_cut_by_hand() {
-    let crop = augmentation(1, None);
+    let crop = shift(1, None);
     // With its border a channel is
     //   0 0 0 0 0
     //   0 1 2 3 0
@@ -56,26 +59,26 @@ fn crops_are_those_cut_by_hand() {
 
 #[test]
 fn flips_are_exact_mirrors() {
-    let horizontal = augmentation(0, Some(Flip::Horizontal));
-    let vertical = augmentation(0, Some(Flip::Vertical));
+    let horizontal = shift(0, Some(Flip::Horizontal));
+    let vertical = shift(0, Some(Flip::Vertical));
     let plain = [1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16];
-    for (augmentation, flipped, expected) in [
+    for (shift, flipped, expected) in [
         (horizontal, false, plain),
         (vertical, false, plain),
         (horizontal, true, [3, 2, 1, 6, 5, 4, 13, 12, 11, 16, 15, 14]),
         (vertical, true, [4, 5, 6, 1, 2, 3, 14, 15, 16, 11, 12, 13]),
     ] {
-        assert_eq!(after(augmentation, 0, 0, flipped), expected);
+        assert_eq!(after(shift, 0, 0, flipped), expected);
     }
     // A crop followed by a flip.
-    let both = augmentation(1, Some(Flip::Horizontal));
+    let both = shift(1, Some(Flip::Horizontal));
     assert_eq!(after(both, 0, 0, true)[..6], [0, 0, 0, 2, 1, 0]);
 }
 
 #[test]
 fn draws_reach_every_place_and_both_sides() {
-    let augmentation = augmentation(2, Some(Flip::Horizontal));
-    let draws: Vec<Draw> = (0..500).map(|index| augmentation.draw(0, index)).collect();
+    let shift = shift(2, Some(Flip::Horizontal));
+    let draws: Vec<Draw> = (0..500).map(|index| draw(shift, 0, index)).collect();
     for place in 0..=4 {
         assert!(draws.iter().any(|draw| draw.top == place));
         assert!(draws.iter().any(|draw| draw.left == place));
@@ -87,9 +90,9 @@ fn draws_reach_every_place_and_both_sides() {
 
 #[test]
 fn a_flip_stays_when_a_crop_is_added() {
-    let (without, with) = (augmentation(0, None), augmentation(3, None));
+    let (without, with) = (shift(0, None), shift(3, None));
     for index in 0..50 {
-        let flipped = |augmentation: Augmentation| augmentation.draw(2, index).flipped;
+        let flipped = |shift: Shift| draw(shift, 2, index).flipped;
         assert_eq!(flipped(without), flipped(with));
     }
 }
@@ -175,9 +178,9 @@ fn no_border_and_no_flip_change_nothing() {
     let expected = numbers(plain.train.as_ref(), &all, 0);
     assert_eq!(numbers(nothing.as_ref(), &all, 5), expected);
     // The same holds for the draws themselves.
-    let unmoved = augmentation(0, None);
+    let unmoved = shift(0, None);
     for index in 0..20 {
-        let Draw { top, left, flipped } = unmoved.draw(1, index);
+        let Draw { top, left, flipped } = draw(unmoved, 1, index);
         let found = after(unmoved, top, left, flipped);
         assert_eq!(found, [1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16]);
     }

@@ -1,67 +1,43 @@
-//! Random augmentation of training images, on their bytes.
+//! Random crops and flips, in one pass over the rows.
 //!
-//! A sample's random numbers depend only on (seed, epoch, index), and there are always the same three
-//! draws: neither the other samples of the batch nor the number of threads changes a pixel, and a
-//! flip stays the same when a crop is added.
+//! There are always the same three draws, so that a flip stays the same when a crop is added.
 
-use super::{AugmentConfig, Flip, ImagesError};
-use sconce_ops::random;
+use sconce_ops::random::Stream;
 
-/// Augmentation options, checked against the images' shape.
+use crate::images::Flip;
+
+/// A crop from the image with a black border, and a flip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Augmentation {
-    seed: u64,
+pub(super) struct Shift {
     /// Border on each side, in pixels.
-    padding: usize,
-    flip: Option<Flip>,
+    pub(super) padding: usize,
+    pub(super) flip: Option<Flip>,
 }
 
 /// Random draw for one image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Draw {
     /// Row of the crop in the image with its border, at most twice the border; `left` is its column.
-    top: usize,
-    left: usize,
+    pub(super) top: usize,
+    pub(super) left: usize,
     /// Whether the image is flipped.
-    flipped: bool,
+    pub(super) flipped: bool,
 }
 
-impl Augmentation {
-    /// Creates the augmentation, or none if nothing is configured.
-    pub(crate) fn new(
-        config: &AugmentConfig,
-        [_, height, width]: [usize; 3],
-        seed: u64,
-    ) -> Result<Option<Augmentation>, ImagesError> {
-        let padding = config.crop.map_or(0, |crop| crop.padding);
-        if padding > 0 && padding >= height.min(width) {
-            return Err(ImagesError::Padding {
-                padding,
-                height,
-                width,
-            });
-        }
-        Ok((!config.is_nothing()).then_some(Augmentation {
-            seed,
-            padding,
-            flip: config.flip,
-        }))
-    }
-
-    /// Draws the augmentation of a sample in an epoch.
-    pub(super) fn draw(&self, epoch: u64, index: u32) -> Draw {
-        let mut stream = random::stream(self.seed, "augment", epoch, u64::from(index));
-        let places = 2 * self.padding as u64 + 1;
+impl Shift {
+    /// Draws the crop and flip of a sample.
+    pub(super) fn draw(self, stream: &mut Stream) -> Draw {
+        let positions = 2 * self.padding as u64 + 1;
         Draw {
-            top: stream.below(places) as usize,
-            left: stream.below(places) as usize,
+            top: stream.below(positions) as usize,
+            left: stream.below(positions) as usize,
             flipped: stream.below(2) == 1,
         }
     }
 
-    /// Writes the augmented image to `into`, whose contents are replaced.
+    /// Writes the cropped and flipped image to `into`, whose contents are replaced.
     pub(super) fn apply(
-        &self,
+        self,
         draw: Draw,
         pixels: &[u8],
         [_, height, width]: [usize; 3],
@@ -95,6 +71,3 @@ impl Augmentation {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
