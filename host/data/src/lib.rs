@@ -70,7 +70,7 @@ pub use dataset::{Batch, Dataset, SampleOrigin};
 pub use error::DataError;
 pub use first::First;
 pub use grammar::GrammarConfig;
-pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Undecodable};
+pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Resize, Undecodable};
 pub use images::{
     AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, ImageDataset, Images, ImagesError,
     MeanDeviation, NormaliseConfig, NormaliseRule, RandAugmentConfig, RotateConfig,

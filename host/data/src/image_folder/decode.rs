@@ -7,9 +7,10 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use image::imageops::{self, FilterType};
-use image::{DynamicImage, ImageError, ImageFormat, ImageReader};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Pixel};
 
-use super::{ColourMode, ImageFolderError, Undecodable, jpeg};
+use super::{ColourMode, ImageFolderError, Resize, Undecodable, jpeg};
 use crate::regular_file::read_regular;
 
 /// Number of undecodable files that are listed in an error.
@@ -30,8 +31,8 @@ pub(super) struct DecodedFormat {
     pub(super) mode: ColourMode,
     /// Height and width.
     pub(super) size: [usize; 2],
-    /// Whether images of other sizes are resized; otherwise they are errors.
-    pub(super) resizes: bool,
+    /// How images of other sizes are resized; none: they are errors.
+    pub(super) resize: Option<Resize>,
 }
 
 impl DecodedFormat {
@@ -142,35 +143,24 @@ pub(super) fn one(
 ) -> Result<(), ImageProblem> {
     let image = decoded(bytes).map_err(|error| undecodable(file, error))?;
     let found = size_of(&image);
-    if found != form.size && !form.resizes {
-        return Err(ImageProblem::OtherSize {
-            file: file.to_owned(),
-            found,
-        });
+    match form.resize {
+        _ if found == form.size => put(image, None, place, form),
+        Some(resize) => put(image, Some(resize), place, form),
+        None => {
+            return Err(ImageProblem::OtherSize {
+                file: file.to_owned(),
+                found,
+            });
+        }
     }
-    put(image, found != form.size, place, form);
     Ok(())
 }
 
 /// Copies the bytes of an image to their position, channel by channel.
-fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: DecodedFormat) {
-    // Checked to be from 1 to 8192, or taken from an image.
-    let [height, width] = form.size.map(|side| side as u32);
+fn put(image: DynamicImage, resize: Option<Resize>, place: &mut [u8], form: DecodedFormat) {
     let bytes = match form.mode {
-        ColourMode::Grey => {
-            let mut image = image.into_luma8();
-            if resizes {
-                image = imageops::resize(&image, width, height, FilterType::Triangle);
-            }
-            image.into_raw()
-        }
-        ColourMode::Rgb => {
-            let mut image = image.into_rgb8();
-            if resizes {
-                image = imageops::resize(&image, width, height, FilterType::Triangle);
-            }
-            image.into_raw()
-        }
+        ColourMode::Grey => resized(image.into_luma8(), resize, form.size).into_raw(),
+        ColourMode::Rgb => resized(image.into_rgb8(), resize, form.size).into_raw(),
     };
     let channels = form.mode.channels();
     let size = place.len() / channels;
@@ -182,14 +172,58 @@ fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: DecodedFormat
     }
 }
 
-/// Decodes the bytes of an image file; the format is detected from the contents, not from the name.
+/// Resizes an image to (height, width).
+fn resized<P: Pixel<Subpixel = u8> + 'static>(
+    image: ImageBuffer<P, Vec<u8>>,
+    resize: Option<Resize>,
+    size: [usize; 2],
+) -> ImageBuffer<P, Vec<u8>> {
+    // Checked to be from 1 to 8192, or taken from an image.
+    let [height, width] = size.map(|side| side as u32);
+    let stretched = |width, height| imageops::resize(&image, width, height, FilterType::Triangle);
+    match resize {
+        None => image,
+        Some(Resize::Stretch) => stretched(width, height),
+        Some(Resize::Cover) => {
+            let (wide, high) = scaled(image.dimensions(), (width, height), f64::max);
+            let (wide, high) = (wide.max(width), high.max(height));
+            let (left, top) = ((wide - width) / 2, (high - height) / 2);
+            imageops::crop_imm(&stretched(wide, high), left, top, width, height).to_image()
+        }
+        Some(Resize::Contain) => {
+            let (wide, high) = scaled(image.dimensions(), (width, height), f64::min);
+            let (wide, high) = (wide.min(width), high.min(height));
+            let (left, top) = ((width - wide) / 2, (height - high) / 2);
+            let mut black = ImageBuffer::new(width, height);
+            imageops::replace(&mut black, &stretched(wide, high), left.into(), top.into());
+            black
+        }
+    }
+}
+
+/// Returns (width, height) of an image after scaling both by the factor that `choose` takes of those to `wanted`, rounded;
+/// each at least 1.
+fn scaled(from: (u32, u32), wanted: (u32, u32), choose: fn(f64, f64) -> f64) -> (u32, u32) {
+    let factor = |from: u32, to: u32| f64::from(to) / f64::from(from.max(1));
+    let factor = choose(factor(from.0, wanted.0), factor(from.1, wanted.1));
+    let side = |side: u32| (f64::from(side) * factor).round().max(1.0) as u32;
+    (side(from.0), side(from.1))
+}
+
+/// Decodes the bytes of an image file, upright according to its EXIF orientation; the format is detected from the
+/// contents, not from the name.
 fn decoded(bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
     if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_complete(bytes) {
         let end = io::Error::from(io::ErrorKind::UnexpectedEof);
         return Err(ImageError::IoError(end));
     }
-    reader.decode()
+    let mut decoder = reader.into_decoder()?;
+    // Damaged metadata do not make the pixels unusable.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut image = DynamicImage::from_decoder(decoder)?;
+    image.apply_orientation(orientation);
+    Ok(image)
 }
 
 fn size_of(image: &DynamicImage) -> [usize; 2] {

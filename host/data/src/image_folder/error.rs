@@ -6,6 +6,9 @@ use std::path::PathBuf;
 /// A directory of images that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageFolderError {
+    /// A way of resizing without a size.
+    #[error("`data.resize` needs `data.size`, [height, width], to which images are resized")]
+    ResizeWithoutSize,
     /// The directory has no subdirectories.
     #[error(
         "`{}` has no directories: it must have one for each class, with the class's images",

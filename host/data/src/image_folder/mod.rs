@@ -10,7 +10,7 @@ mod scan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use config::{ColourMode, ImageFolderConfig};
+pub use config::{ColourMode, ImageFolderConfig, Resize};
 pub(super) use decode::decoding_threads;
 pub use error::{ImageFolderError, Undecodable};
 
@@ -33,6 +33,9 @@ pub(super) fn load(
     {
         return Err(ImageFolderError::Size { found }.into());
     }
+    if config.size.is_none() && config.resize != Resize::default() {
+        return Err(ImageFolderError::ResizeWithoutSize.into());
+    }
     let directory = base.join(&config.directory);
     let classes = scan::classes(&directory)?;
     let listing = scan::labelled(&directory, &classes)?;
@@ -53,7 +56,7 @@ pub(super) fn load(
     let form = DecodedFormat {
         mode: config.mode,
         size,
-        resizes: config.size.is_some(),
+        resize: config.size.map(|_| config.resize),
     };
     let images = read(listing, form, &directory, memory)?;
     let own = |file: &Path| -> Result<OwnImages, DataError> {

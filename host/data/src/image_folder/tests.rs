@@ -340,3 +340,83 @@ fn many_images_keep_their_order_on_two_threads() {
     let expected: Vec<u8> = (0..101).collect();
     assert_eq!(reds(splits.train.as_ref()), expected);
 }
+
+#[test]
+fn the_aspect_ratio_is_kept_on_request() {
+    let directory = TempDir::new().expect("a directory");
+    // Columns of red 10, 20, 30, 40 in both rows.
+    let wide = RgbImage::from_fn(4, 2, |x, _| Rgb([10 * (x as u8 + 1), 0, 0]));
+    save(&directory, "a/wide.png", &wide);
+    let reds = |keys: &Value| {
+        let splits = read(&directory, keys).expect("it is right");
+        let (_, bytes) = contents(splits.train.as_ref());
+        bytes[..bytes.len() / 3].to_vec()
+    };
+    let cover = reds(&json!({"size": [2, 2], "resize": "cover"}));
+    assert_eq!(cover, [20, 30, 20, 30], "cropped about the centre");
+    let contain = reds(&json!({"size": [4, 4], "resize": "contain"}));
+    let row = [10, 20, 30, 40];
+    assert_eq!(contain, [[0; 4], row, row, [0; 4]].concat());
+    let stretch = reds(&json!({"size": [2, 2], "resize": "stretch"}));
+    assert_eq!(stretch[0], stretch[2]);
+    assert!(stretch[0] < 20 && stretch[1] > 30, "{stretch:?}");
+    assert_eq!(
+        error(&directory, &json!({"resize": "cover"})),
+        "`data.resize` needs `data.size`, [height, width], to which images are resized"
+    );
+}
+
+/// A JPEG of 8 × 16 pixels whose left half is white, with an EXIF orientation.
+fn photograph(orientation: u8) -> Vec<u8> {
+    let half = RgbImage::from_fn(16, 8, |x, _| Rgb([if x < 8 { 255 } else { 0 }; 3]));
+    let mut jpeg = Vec::new();
+    let written = half.write_to(&mut std::io::Cursor::new(&mut jpeg), ImageFormat::Jpeg);
+    written.expect("encoded");
+    let mut segment = vec![0xff, 0xe1, 0, 34];
+    segment.extend(b"Exif\0\0MM\0*\0\0\0\x08\0\x01");
+    segment.extend([
+        0x01,
+        0x12,
+        0,
+        3,
+        0,
+        0,
+        0,
+        1,
+        0,
+        orientation,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]);
+    jpeg.splice(2..2, segment);
+    jpeg
+}
+
+#[test]
+fn photographs_are_turned_upright() {
+    let brightest = |orientation| {
+        let directory = TempDir::new().expect("a directory");
+        write(&directory, "a/photo.jpg", &photograph(orientation));
+        let splits = read(&directory, &json!({"mode": "grey"})).expect("it is right");
+        let &[_, height, width] = splits.train.sample_shape() else {
+            panic!("not an image")
+        };
+        let (_, bytes) = contents(splits.train.as_ref());
+        let corners = [0, width - 1, (height - 1) * width, height * width - 1];
+        (height, width, corners.map(|at| bytes[at] > 128))
+    };
+    // Top left, top right, bottom left, bottom right.
+    assert_eq!(brightest(1), (8, 16, [true, false, true, false]));
+    assert_eq!(brightest(3), (8, 16, [false, true, false, true]));
+    assert_eq!(brightest(6), (16, 8, [true, true, false, false]));
+    assert_eq!(brightest(8), (16, 8, [false, false, true, true]));
+    assert_eq!(
+        brightest(99),
+        (8, 16, [true, false, true, false]),
+        "not an orientation"
+    );
+}
