@@ -15,6 +15,7 @@
 //! | `fault_table` | `docs/faults.md` says what becomes of each fault |
 //! | `bad_manifests` | every wrong manifest is told before anything is trained |
 //! | `bad_data` | every wrong data file too |
+//! | `large_batch` | several batches of an update have the gradient of one large batch, whatever the loss counts |
 //! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
 //! | `trial_loads` | … what they do when they are opened too |
@@ -85,6 +86,7 @@ mod hook_docs;
 mod keeping;
 
 mod isolation;
+mod large_batch;
 mod large_data;
 mod late;
 mod legal_table;

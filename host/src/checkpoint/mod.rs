@@ -121,6 +121,18 @@ pub struct CheckpointHeader {
     /// [`gradients`](crate::gradients). Empty: one sum at most, from the update's start on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accumulated: Vec<(u32, u64)>,
+    /// Weight of the losses of an unfinished update's batches, if it is not their number of samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accumulated_weight: Option<AccumulatedWeight>,
+}
+
+/// Weight of the losses whose gradients are accumulated in an unfinished update.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AccumulatedWeight {
+    /// Sum of the samples' weights.
+    pub weight: Exact,
+    /// Number of samples.
+    pub samples: Exact,
 }
 
 impl CheckpointHeader {

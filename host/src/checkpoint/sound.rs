@@ -8,7 +8,9 @@ use sconce_plugin_api::ext::{check_name, check_tag};
 use sconce_plugin_api::state::MOST;
 use serde_json::Value;
 
-use super::{ChangedSettings, CheckpointHeader, MOST_RECORDS, PhaseState, TrainingStage};
+use super::{
+    AccumulatedWeight, ChangedSettings, CheckpointHeader, MOST_RECORDS, PhaseState, TrainingStage,
+};
 use crate::exact::Exact;
 use crate::gradients::TreeNode;
 
@@ -44,6 +46,10 @@ impl CheckpointHeader {
             || nodes.any(|&(level, index)| TreeNode::new(level, index).is_none())
         {
             return Err("`accumulated` has nodes that no update has".to_owned());
+        }
+        if let Some(AccumulatedWeight { weight, samples }) = self.accumulated_weight {
+            float("accumulated_weight.weight", weight.0, f64::MAX)?;
+            float("accumulated_weight.samples", samples.0, MOST as f64)?;
         }
         if self.history.len() > MOST_RECORDS {
             let count = self.history.len();

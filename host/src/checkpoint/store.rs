@@ -266,6 +266,7 @@ mod tests {
                 extra: Vec::new(),
                 history: Vec::new(),
                 accumulated: Vec::new(),
+                accumulated_weight: None,
             },
             hooks: vec![HookRecord {
                 name: "h".to_owned(),

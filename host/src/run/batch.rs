@@ -9,6 +9,7 @@ use sconce_plugin_api::{Phase, Point};
 use super::failure::Leave;
 use super::measured::BatchSums;
 use super::staging::{Staging, StagingError};
+use super::update::is_weighed;
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
 use crate::gradients::{Gradients, Wrong, wrong_operations};
@@ -58,6 +59,7 @@ impl Trainer<'_> {
         let value = scalar(&loss)?;
         self.position.pass.loss = Some(value);
         self.measured.measure(self.task, batch, outputs, value)?;
+        self.update.of_batch = self.measured.loss_weight();
         Ok(loss)
     }
 
@@ -140,8 +142,14 @@ impl Trainer<'_> {
         ops::backward_giving(loss, factor, |_, gradient| Ok(Some(gradient)))
     }
 
-    /// The factor of a batch's loss: its fraction of the update's samples, times the loss scale requested by hooks.
+    /// The factor of a batch's loss: its fraction of the update's samples, or of their weight before it is divided by
+    /// the mean, times the loss scale requested by hooks.
     pub(super) fn loss_factor(&self, fraction: f64) -> f64 {
+        let fraction = if self.weighs_update() {
+            self.update.of_batch.factor(fraction)
+        } else {
+            fraction
+        };
         fraction * self.shared.requests.take_loss_scale()
     }
 
@@ -189,8 +197,36 @@ impl Trainer<'_> {
         if round.is_repeated {
             return Ok(());
         }
+        if self.weighs_update() && self.ranks.is_none() {
+            self.update.weight.add(self.update.of_batch);
+        }
         let added = self.update.accumulated.add(round.index, gradients);
         added.map_err(|error| RunError::task("adding gradients up", &self.position, error))
+    }
+
+    /// Takes the sum of the update's gradients out, of all ranks; `None` if no batch has any.
+    pub(super) fn take_gradient_sum(&mut self) -> Result<Option<Gradients>, Leave> {
+        let sum = if self.ranks.is_some() {
+            self.joint_gradients()?
+        } else {
+            let sum = self.update.accumulated.take_sum();
+            sum.map_err(|error| RunError::task("adding gradients up", &self.position, error))?
+        };
+        let weight = std::mem::take(&mut self.update.weight);
+        let Some(mut gradients) = sum else {
+            return Ok(None);
+        };
+        if self.weighs_update() {
+            let normalised = weight.normalise(&mut gradients);
+            normalised
+                .map_err(|error| RunError::task("weighting gradients", &self.position, error))?;
+        }
+        Ok(Some(gradients))
+    }
+
+    /// Whether batches of the update in progress are weighted by what their losses count.
+    pub(super) fn weighs_update(&self) -> bool {
+        is_weighed(self.task, &self.position.update_batches)
     }
 
     /// Steps the parameters by the visible gradients.

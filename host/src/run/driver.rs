@@ -318,13 +318,7 @@ impl RunDriver for Trainer<'_> {
         if self.update.is_stepped {
             return Ok(true);
         }
-        let gradients = if self.ranks.is_some() {
-            self.joint_gradients()?
-        } else {
-            let sum = self.update.accumulated.take_sum();
-            sum.map_err(|error| RunError::task("adding gradients up", &self.position, error))?
-        };
-        let Some(gradients) = gradients else {
+        let Some(gradients) = self.take_gradient_sum()? else {
             return Ok(false);
         };
         self.shared.tensors.set_gradients(gradients);

@@ -26,6 +26,7 @@ impl Trainer<'_> {
             && self.update.is_audited
             && self.ranks.is_none()
             && !self.plan.check_finite
+            && !self.weighs_update()
             && !self.shared.requests.skips_update()
             && !sees(Point::ModuleBackward)
             && !sees(Point::AfterBackward)

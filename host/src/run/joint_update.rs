@@ -65,6 +65,9 @@ impl Trainer<'_> {
                 RunError::task("summing gradients over ranks", &self.position, error)
             }
         })?;
+        for batch in &measured {
+            self.update.weight.add(batch.loss_weight());
+        }
         self.track_statistics(&statistics)?;
         self.add_batches(Phase::Train, &measured);
         Ok(sum)

@@ -10,6 +10,7 @@ use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use super::trainer::device_of;
+use super::update::LossWeight;
 use super::{RunError, Trainer};
 #[cfg(doc)]
 use crate::bridge::LateMeasures;
@@ -65,6 +66,8 @@ impl Trainer<'_> {
         phase: Phase,
     ) -> candle_core::Result<()> {
         let weight = self.task.loss_weight(batch)?;
+        let samples = batch.len() as f64;
+        self.update.of_batch = LossWeight { weight, samples };
         let metrics = self.task.late_metrics();
         let on_device = metrics.map(|metrics| metrics.sums_on_device(outputs, &batch.targets));
         let measure = match on_device.transpose()?.flatten() {
@@ -77,7 +80,7 @@ impl Trainer<'_> {
             iteration: self.position.iteration,
             loss: loss.detach(),
             weight,
-            samples: batch.len() as f64,
+            samples,
             measure,
         };
         self.position.pass.loss = None;

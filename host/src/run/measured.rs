@@ -8,6 +8,7 @@ use sconce_plugin_api::Phase;
 use serde::{Deserialize, Serialize};
 
 use super::Trainer;
+use super::update::LossWeight;
 use crate::data::Batch;
 use crate::task::Task;
 
@@ -47,6 +48,14 @@ impl BatchSums {
         self.sums.clear();
         self.sums.resize(task.sum_count(), 0.0);
         task.measure(batch, outputs, &mut self.sums)
+    }
+
+    /// Weight of the batch's loss.
+    pub(super) fn loss_weight(&self) -> LossWeight {
+        LossWeight {
+            weight: self.weight,
+            samples: self.samples,
+        }
     }
 
     /// The same for the batch with this index in its update or pass, with what its batch norms have recorded.

@@ -11,6 +11,7 @@ use super::failure::Leave;
 use super::manner::CheckpointResult;
 use super::ranks::UpdateStart;
 use super::tensor_result::TensorResult;
+use super::update::LossWeight;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
@@ -212,6 +213,16 @@ impl Trainer<'_> {
             // The first rank has it; each batch counts once.
             GradientTree::default()
         };
+        self.update.weight = LossWeight::of_checkpoint(&content.header);
+        if self.task.has_varying_weight()
+            && content.header.accumulated_weight.is_none()
+            && content.under(Section::Accumulated).next().is_some()
+        {
+            candle_core::bail!(
+                "an earlier version of Sconce saved it in the middle of an update, whose batches it weighted by their number \
+                 of samples, not by what this loss counts: resume from a checkpoint between two updates"
+            );
+        }
         Ok(())
     }
 

@@ -23,7 +23,6 @@ use crate::checkpoint::{
 use crate::device_facts::device_name;
 use crate::dispatch::{HookFault, Payload};
 use crate::exact::Exact;
-use crate::gradients::GradientTree;
 use crate::optim::ParameterGroup;
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
@@ -99,7 +98,7 @@ impl Trainer<'_> {
             }
             if self.position.consistency == Consistency::Batch {
                 start.restore(&mut self.position);
-                self.update.accumulated = GradientTree::default();
+                self.update.reset();
             }
         }
         let is_new =
@@ -246,6 +245,7 @@ impl Trainer<'_> {
             accumulated: (nodes.iter())
                 .map(|(node, _)| (node.level(), node.index()))
                 .collect(),
+            accumulated_weight: self.update.weight.for_checkpoint(),
             host: HOST_VERSION.to_owned(),
             tag: tag.to_owned(),
             run: self.saver.name.clone(),

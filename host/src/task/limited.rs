@@ -80,6 +80,10 @@ impl Task for Limited {
         self.task.loss_weight(batch)
     }
 
+    fn has_varying_weight(&self) -> bool {
+        self.task.has_varying_weight()
+    }
+
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
         self.task.measure(batch, outputs, sums)
     }

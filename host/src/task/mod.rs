@@ -52,10 +52,17 @@ pub trait Task {
     /// values that hooks have published for it ([`Pass::published`]).
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
 
-    /// Weight of a batch's loss in the mean over a pass; by default the number of samples. For a loss
-    /// that is a weighted mean, for example, the sum of the class weights.
+    /// Weight of a batch's loss in the mean over a pass and over an update; by default the number of samples. For a
+    /// loss that is a weighted mean, for example, the sum of the class weights; then
+    /// [`has_varying_weight`](Task::has_varying_weight) is true.
     fn loss_weight(&self, batch: &Batch) -> Result<f64> {
         Ok(batch.len() as f64)
+    }
+
+    /// Whether [`loss_weight`](Task::loss_weight) is not proportional to the number of samples, so that a sample counts
+    /// more in one batch than in another. The gradients of an update are then weighted by it.
+    fn has_varying_weight(&self) -> bool {
+        false
     }
 
     /// Adds a batch's contribution to the sums from which the metrics are computed: sums, so that

@@ -105,6 +105,10 @@ impl Task for Supervised {
         self.loss.weight(&batch.targets)
     }
 
+    fn has_varying_weight(&self) -> bool {
+        self.loss.has_varying_weight()
+    }
+
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
         self.metrics.add(outputs, &batch.targets, sums)
     }

@@ -75,6 +75,14 @@ impl Loss {
             _ => Ok(targets.elem_count() as f64),
         }
     }
+
+    /// Whether [`weight`](Loss::weight) depends on which targets a batch has, not on their number alone.
+    pub fn has_varying_weight(&self) -> bool {
+        match self {
+            Loss::CrossEntropy(loss) => loss.class_weights.is_some() || loss.ignore_index.is_some(),
+            Loss::BinaryCrossEntropy(_) | Loss::Mse | Loss::L1 | Loss::Huber { .. } => false,
+        }
+    }
 }
 
 /// Counts the samples or positions with the largest logit at their target; the first of equal logits
