@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::check_name;
 
-use crate::checkpoint::PhaseState;
+use crate::checkpoint::{PhaseState, WeightsId};
 use crate::exact::Exact;
 
 /// Up to this many values, a linear search is faster than hashing the name; hooks may publish
@@ -33,6 +33,8 @@ pub struct PhaseMetrics {
     /// Sums from which the loss and the task's metrics are computed.
     sums: Vec<f64>,
     samples: f64,
+    /// The weights that were measured, once the pass is done.
+    weights: Option<WeightsId>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +68,12 @@ impl MetricBoard {
         }
         metrics.sums.clear();
         metrics.samples = 0.0;
+        metrics.weights = None;
+    }
+
+    /// Ends a pass that measured these weights.
+    pub fn end(&mut self, phase: Phase, weights: WeightsId) {
+        self.of_mut(phase).weights = Some(weights);
     }
 
     /// Returns the sums of this pass, `count` of them, and its number of samples.
@@ -93,6 +101,7 @@ impl MetricBoard {
                 samples: Exact(metrics.samples),
                 sums: metrics.sums.iter().copied().map(Exact).collect(),
                 values: metrics.values.iter().filter_map(named).collect(),
+                weights: metrics.weights.clone(),
             }
         };
         Phase::ALL.into_iter().map(state).collect()
@@ -111,6 +120,7 @@ impl MetricBoard {
             for (name, value, from_task) in &state.values {
                 metrics.set(name, value.0, *from_task);
             }
+            metrics.weights.clone_from(&state.weights);
         }
     }
 

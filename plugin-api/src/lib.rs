@@ -111,7 +111,7 @@ mod view;
 #[doc(hidden)]
 pub use error::HookError as Error;
 pub use error::{Context, HookError, Result};
-pub use ext::{BEST_CHECKPOINT, Keep};
+pub use ext::{BEST_CHECKPOINT, KEPT_WEIGHTS, Keep};
 /// Earlier name of [`write_atomically`].
 #[doc(hidden)]
 pub use files::write_atomically as write_whole;

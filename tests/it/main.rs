@@ -34,6 +34,7 @@
 //! | `hook_docs` | the tables of options in the docs are those of the schemas |
 //! | `legal_table` | the tables of what is legal where are those of the code |
 //! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
+//! | `kept` | the metrics of a run are those of the weights that it keeps |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `signatures` | altered plugins are refused, and trusted keys decide about the others |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
@@ -84,6 +85,7 @@ mod gradient_audit;
 mod hangs;
 mod hook_docs;
 mod keeping;
+mod kept;
 
 mod isolation;
 mod large_batch;

@@ -52,7 +52,7 @@ pub use form::Files;
 pub use history::{HistoryRecord, LibraryId, MOST_RECORDS};
 pub(crate) use layout::tensors;
 pub use section::Section;
-pub use sets::{TRAINED, Weights, weights};
+pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
 pub use store::{LATEST, Store};
 
 /// Format version of the checkpoints that this host writes.
@@ -269,6 +269,24 @@ pub struct PhaseState {
     pub sums: Vec<Exact>,
     /// Name, value, and whether it belongs to the task.
     pub values: Vec<(String, Exact, bool)>,
+    /// The weights that they were measured with; `None` while the pass is in progress, and in checkpoints of earlier
+    /// formats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<WeightsId>,
+}
+
+/// Identity of a run's weights: how far they are trained, and whether they are averages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightsId {
+    /// Training epochs finished.
+    pub epoch: u64,
+    /// Training iterations finished.
+    pub iteration: u64,
+    /// Updates finished.
+    pub update: u64,
+    /// Published set of averages; `None`: the trained parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
 }
 
 /// Lifetime of a published value.

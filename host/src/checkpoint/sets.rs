@@ -10,11 +10,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use candle_core::Tensor;
+use serde::{Deserialize, Serialize};
 
 use super::index::Index;
 use super::layout::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
 use super::section::Section;
-use super::{Checkpoint, CheckpointError, CheckpointHeader};
+use super::{Checkpoint, CheckpointError, CheckpointHeader, PhaseState, WeightsId};
 
 /// Name of the set of trained parameters.
 pub const TRAINED: &str = "parameters";
@@ -26,6 +27,15 @@ pub struct Weights {
     pub set: String,
     /// Tensors, by the parameters' names.
     pub tensors: Vec<(String, Tensor)>,
+}
+
+/// Metrics that a checkpoint has of its weights.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedMetrics {
+    /// Its weights, in the set that was read.
+    pub weights: WeightsId,
+    /// Metrics of each phase, also those measured with earlier weights.
+    pub phases: Vec<PhaseState>,
 }
 
 /// The set that was measured, if it is not the trained parameters.
@@ -84,6 +94,18 @@ pub(super) fn published(
 ///
 /// If the checkpoint is damaged or has no such set; the message then lists the names of all sets.
 pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, CheckpointError> {
+    weights_and_metrics(directory, set).map(|(weights, _)| weights)
+}
+
+/// As [`weights`], with what the checkpoint says of their quality.
+///
+/// # Errors
+///
+/// As [`weights`].
+pub fn weights_and_metrics(
+    directory: &Path,
+    set: Option<&str>,
+) -> Result<(Weights, SavedMetrics), CheckpointError> {
     let index = Index::read(directory)?;
     let damaged = |name: &str, reason: String| CheckpointError::Damaged {
         path: directory.to_owned(),
@@ -97,11 +119,25 @@ pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Checkpoin
         layout::parsed(&index.file(directory, STATE)?).map_err(|reason| damaged(STATE, reason))?;
     let measured = header.measured.as_deref().unwrap_or(TRAINED);
     let set = set.unwrap_or(measured);
+    for (index, state) in header.metrics.iter().enumerate() {
+        let checked = state.check(&format!("metrics[{index}]"));
+        checked.map_err(|reason| damaged(STATE, reason))?;
+    }
+    let metrics = SavedMetrics {
+        weights: WeightsId {
+            epoch: header.progress.epoch,
+            iteration: header.progress.iteration,
+            update: header.progress.update,
+            set: (set != TRAINED).then(|| set.to_owned()),
+        },
+        phases: header.metrics,
+    };
     let found = |tensors| {
-        Ok(Weights {
+        let weights = Weights {
             set: set.to_owned(),
             tensors,
-        })
+        };
+        Ok((weights, metrics))
     };
     if set == measured {
         return found(tensors(PARAMETERS)?);

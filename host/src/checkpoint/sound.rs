@@ -207,7 +207,7 @@ impl ChangedSettings {
 }
 
 impl PhaseState {
-    fn check(&self, path: &str) -> Result<(), String> {
+    pub(super) fn check(&self, path: &str) -> Result<(), String> {
         if Phase::from_number(self.phase).is_none() {
             return Err(format!(
                 "`{path}.phase` is {}, which is not a phase",
@@ -215,6 +215,24 @@ impl PhaseState {
             ));
         }
         float(&format!("{path}.samples"), self.samples.0, MOST as f64)?;
+        if let Some(weights) = &self.weights {
+            let path = format!("{path}.weights");
+            for (name, count) in [
+                ("epoch", weights.epoch),
+                ("iteration", weights.iteration),
+                ("update", weights.update),
+            ] {
+                let allowed = Allowed {
+                    range: 0..=MOST,
+                    why: COUNT,
+                };
+                number(&format!("{path}.{name}"), count, &allowed)?;
+            }
+            if let Some(set) = &weights.set {
+                check_name("a set's name", set)
+                    .map_err(|reason| format!("`{path}.set`: {reason}"))?;
+            }
+        }
         for (name, Exact(_), _) in &self.values {
             check_name("a metric's name", name)
                 .map_err(|reason| format!("`{path}.values`: {reason}"))?;

@@ -48,19 +48,23 @@ pub(super) fn compare(arguments: &CompareArgs) -> u8 {
         return exit::USAGE;
     }
     let labels = labels(&runs);
-    let metrics = table_of_metrics(&runs);
+    let (metrics, last) = tables_of_metrics(&runs);
     let differences = differences(&runs);
     if arguments.json {
         let object = json!({
             "runs": labels,
+            "kept": runs.iter().map(PastRun::kept).collect::<Vec<_>>(),
             "metrics": metrics,
+            "last": last,
             "differences": differences,
         });
         output::json(&object);
         return exit::DONE;
     }
     let losses = losses(&runs);
-    output::table(&metric_rows(&labels, &metrics, losses.len() < 2));
+    let mut rows = metric_rows(&labels, &metrics, &last, losses.len() < 2);
+    rows.insert(1, kept_row(&runs));
+    output::table(&rows);
     if losses.len() > 1 {
         output::line(&format!(
             "the losses are of different kinds ({}): none is marked as the best",
@@ -92,21 +96,30 @@ fn labels(runs: &[PastRun]) -> Vec<String> {
         .collect()
 }
 
-/// Last value of each metric in each run.
-fn table_of_metrics(runs: &[PastRun]) -> BTreeMap<String, Vec<Option<f64>>> {
-    let all: Vec<BTreeMap<String, f64>> = runs.iter().map(PastRun::metrics).collect();
+/// The weights that each run keeps.
+fn kept_row(runs: &[PastRun]) -> Vec<String> {
+    let kept = |run: &PastRun| run.kept_in_words().unwrap_or_else(|| "–".to_owned());
+    let cells = runs.iter().map(kept);
+    std::iter::once("weights".to_owned()).chain(cells).collect()
+}
+
+/// Values by metric, one for each run.
+type MetricTable = BTreeMap<String, Vec<Option<f64>>>;
+
+/// Values of metrics in each run: of the weights that are kept, and those measured last with others.
+fn tables_of_metrics(runs: &[PastRun]) -> (MetricTable, MetricTable) {
+    let kept: Vec<BTreeMap<String, f64>> = runs.iter().map(PastRun::metrics).collect();
+    let last: Vec<BTreeMap<String, f64>> = runs.iter().map(PastRun::last).collect();
     // Elements of tables, such as `val/confusion/3/5`, are too many to read side by side.
     let plain = |name: &&String| name.matches('/').count() == 1;
-    let names: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).filter(plain).collect();
-    let values = |name: &String| {
-        all.iter()
-            .map(|metrics| metrics.get(name).copied())
-            .collect()
+    let all = kept.iter().chain(&last).flat_map(BTreeMap::keys);
+    let names: BTreeSet<&String> = all.filter(plain).collect();
+    let table = |of_runs: &[BTreeMap<String, f64>]| {
+        let values = |name: &String| of_runs.iter().map(|run| run.get(name).copied()).collect();
+        let rows = names.iter().map(|name| ((*name).clone(), values(name)));
+        rows.collect()
     };
-    names
-        .into_iter()
-        .map(|name| (name.clone(), values(name)))
-        .collect()
+    (table(&kept), table(&last))
 }
 
 /// Distinct kinds of the runs' losses; only values of one kind can be compared.
@@ -122,7 +135,8 @@ fn is_loss(metric: &str) -> bool {
 
 fn metric_rows(
     labels: &[String],
-    metrics: &BTreeMap<String, Vec<Option<f64>>>,
+    metrics: &MetricTable,
+    last: &MetricTable,
     are_losses_alike: bool,
 ) -> Vec<Vec<String>> {
     let mut rows = vec![heading("METRIC", labels)];
@@ -141,13 +155,20 @@ fn metric_rows(
                 }
             })
         });
-        let cell = |value: &Option<f64>| match value {
-            // The best value is marked.
-            Some(value) if best == Some(*value) => format!("{} *", number::shown(*value, 5)),
-            Some(value) => number::shown(*value, 5),
-            None => "–".to_owned(),
+        let last = last.get(name);
+        let cell = |(run, value): (usize, &Option<f64>)| {
+            let text = match value {
+                // The best value is marked.
+                Some(value) if best == Some(*value) => format!("{} *", number::shown(*value, 5)),
+                Some(value) => number::shown(*value, 5),
+                None => "–".to_owned(),
+            };
+            match last.and_then(|last| *last.get(run)?) {
+                Some(last) => format!("{text} (last {})", number::shown(last, 5)),
+                None => text,
+            }
         };
-        let cells = values.iter().map(cell);
+        let cells = values.iter().enumerate().map(cell);
         rows.push(std::iter::once(name.clone()).chain(cells).collect());
     }
     rows

@@ -97,7 +97,7 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
         }]);
         return Ok(exit::TRAINING);
     }
-    for (phase, metrics) in &report.metrics {
+    for (phase, metrics) in &report.metrics.metrics {
         if arguments.json {
             let metrics: Map<String, Value> = metrics
                 .iter()

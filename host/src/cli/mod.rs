@@ -4,6 +4,7 @@
 
 mod check;
 mod compare;
+mod conclusion;
 mod copies;
 mod demo;
 mod env;

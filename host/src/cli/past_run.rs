@@ -86,10 +86,30 @@ impl PastRun {
         has(&["mae", "rmse"]).then_some("mse")
     }
 
-    /// Last values of each phase's metrics, by `phase/metric`.
+    /// The weights that the run keeps, if it has ended with any.
+    pub(super) fn kept(&self) -> Option<&Map<String, Value>> {
+        self.record.get("kept")?.as_object()
+    }
+
+    /// The kept weights in words: their epoch, and the checkpoint or the averages that they are.
+    pub(super) fn kept_in_words(&self) -> Option<String> {
+        let kept = self.kept()?;
+        let epoch = kept.get("epoch").and_then(Value::as_u64)?;
+        let names = ["checkpoint", "set"]
+            .into_iter()
+            .filter_map(|key| kept.get(key)?.as_str());
+        let words = names.fold(format!("epoch {epoch}"), |words, name| {
+            format!("{words}, {name}")
+        });
+        Some(words)
+    }
+
+    /// Metrics of each phase, by `phase/metric`: of the weights that are kept; of a run that keeps none, or has not
+    /// ended, the last values.
     pub(super) fn metrics(&self) -> Metrics {
         let mut metrics = Metrics::new();
-        for (phase, rows) in &self.curves {
+        let curves = self.curves.iter().filter(|_| self.kept().is_none());
+        for (phase, rows) in curves {
             if let Some((_, last)) = rows.last() {
                 metrics.extend(
                     last.iter()
@@ -103,6 +123,23 @@ impl PastRun {
                 if let Some(value) = value.as_f64() {
                     metrics.insert(format!("{phase}/{name}"), value);
                 }
+            }
+        }
+        metrics
+    }
+
+    /// What was measured last with weights other than those kept, by `phase/metric`.
+    pub(super) fn last(&self) -> Metrics {
+        let mut metrics = Metrics::new();
+        let last = self.record.get("last").and_then(Value::as_object);
+        for (phase, measured) in last.into_iter().flatten() {
+            let values = measured.get("metrics").and_then(Value::as_object);
+            for (name, value) in values.into_iter().flatten() {
+                metrics.extend(
+                    value
+                        .as_f64()
+                        .map(|value| (format!("{phase}/{name}"), value)),
+                );
             }
         }
         metrics

@@ -45,20 +45,11 @@ fn record(report: &RunReport) -> Value {
         }
     };
     let faults: Vec<String> = report.late_faults.iter().map(ToString::to_string).collect();
-    let mut metrics = Map::new();
-    for (phase, values) in &report.metrics {
-        // JSON has no infinities or NaN: these become null.
-        let values: Map<String, Value> = values
-            .iter()
-            .map(|(name, value)| (name.clone(), json!(value)))
-            .collect();
-        metrics.insert(phase.name().to_owned(), Value::Object(values));
-    }
     let mut profile = Map::new();
     for (phase, times) in &report.profiles {
         profile.insert(phase.name().to_owned(), json!(times));
     }
-    json!({
+    let mut record = json!({
         "host": HOST_VERSION,
         "outcome": outcome,
         "reason": reason,
@@ -72,7 +63,10 @@ fn record(report: &RunReport) -> Value {
         "checkpoints": report.checkpoints,
         "last_checkpoint": report.last_checkpoint,
         "history": report.history,
-        "metrics": metrics,
         "profile": profile,
-    })
+    });
+    for (key, value) in report.metrics.to_json() {
+        record[key] = value;
+    }
+    record
 }

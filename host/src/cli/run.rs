@@ -6,15 +6,14 @@ use clap::Args;
 use sconce_plugin_api::Phase;
 use serde_json::Value;
 
+use super::conclusion::conclude;
 use super::first_look::FirstLook;
 use super::out_of_memory::OutOfMemory;
 use super::resume::{ResumeArgs, ResumePoint};
 use super::summation::{self, JointTraining};
 use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
-use super::{
-    ManifestArgs, copies, hooks_table, number, output, prepare, record, resume, signals, source,
-};
+use super::{ManifestArgs, hooks_table, output, prepare, record, resume, signals, source};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::device_facts::describe_device;
@@ -25,7 +24,7 @@ use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
 use crate::nn::Precision;
-use crate::run::{Divergence, Profile, Resume, RunOutcome, RunReport};
+use crate::run::{Resume, RunOutcome, RunReport};
 use crate::session::{
     self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads,
     Selection, StartFailure, TaskBuilder,
@@ -464,87 +463,6 @@ fn opening_lines(prepared: &Prepared, directory: &Path, resume: Option<&Resume>)
     std::iter::once(run).chain(device).chain(resumed).collect()
 }
 
-/// Prints how the run ended, and whether its directory is gone; returns the exit code.
-fn conclude(
-    report: &RunReport,
-    out_of_memory: Option<&OutOfMemory>,
-    vanished: Option<String>,
-) -> u8 {
-    let mut problems = Vec::new();
-    let code = match &report.outcome {
-        RunOutcome::Completed => {
-            output::line(&format!("completed: {}", amount(report)));
-            exit::DONE
-        }
-        RunOutcome::Stopped { reason, hook } if hook.is_empty() => {
-            output::line(&format!("stopped ({reason}): {}", amount(report)));
-            exit::DONE
-        }
-        RunOutcome::Stopped { reason, hook } => {
-            output::line(&format!(
-                "stopped by `{hook}` ({reason}): {}",
-                amount(report)
-            ));
-            exit::DONE
-        }
-        RunOutcome::Interrupted(signal) => {
-            output::line(&format!("ended by {}: {}", signal.name(), amount(report)));
-            signals::code_of(*signal)
-        }
-        RunOutcome::Failed(error) => {
-            let problem = Diagnostic::new(error.to_string());
-            let problem = match out_of_memory {
-                Some(facts) => facts.explain(problem),
-                None => problem,
-            };
-            problems.push(match vanished {
-                Some(reason) => problem.note(reason),
-                None => problem,
-            });
-            error.code()
-        }
-    };
-    for (phase, metrics) in &report.metrics {
-        let (tables, plain): (Vec<_>, Vec<_>) =
-            metrics.iter().partition(|(name, _)| name.contains('/'));
-        let plain: Vec<String> = plain
-            .iter()
-            .map(|(name, value)| format!("{name} {}", number::shown(*value, 4)))
-            .collect();
-        let rest = match tables.len() {
-            0 => String::new(),
-            count => format!(", and {count} numbers of tables in `run.json`"),
-        };
-        output::line(&format!("  {phase}: {}{rest}", plain.join(", ")));
-    }
-    for (phase, profile) in &report.profiles {
-        output::line(&format!("  time in {phase}: {}", shares(profile)));
-        if *phase == Phase::Train
-            && let Some(line) = copies::measured(profile, report.iterations)
-        {
-            output::line(&format!("  {line}"));
-        }
-    }
-    let is_done = matches!(
-        report.outcome,
-        RunOutcome::Completed | RunOutcome::Stopped { .. }
-    );
-    if let Some(divergence) = report.divergence.as_ref().filter(|_| is_done) {
-        output::diagnostics(&[diverged(divergence)]);
-    }
-    problems.extend(
-        report
-            .late_faults
-            .iter()
-            .map(|fault| Diagnostic::new(fault.to_string())),
-    );
-    output::diagnostics(&problems);
-    if code == exit::DONE && !problems.is_empty() {
-        return exit::HOOK;
-    }
-    code
-}
-
 /// What a run ran out of a GPU's memory with, if it did.
 fn out_of_memory(
     report: &RunReport,
@@ -557,48 +475,4 @@ fn out_of_memory(
         }
         _ => None,
     }
-}
-
-/// Warning for a training that has diverged; the exit code is not affected.
-fn diverged(divergence: &Divergence) -> Diagnostic {
-    let began = divergence.first.map_or_else(String::new, |first| {
-        format!("; it began at {}", number::shown(first, 4))
-    });
-    let last = number::shown(divergence.last, 4);
-    Diagnostic::warning(format!(
-        "the training has diverged: the last epoch's loss is {last}{began}"
-    ))
-    .hint(
-        "a lower `learning_rate`, a warm-up (`lr-schedule`) or the hook `grad-clip` may help; with \
-         `\"check_finite\": true` under `train`, or the hook `stop-on-nan`, such a run ends at the first number that is not finite",
-    )
-}
-
-/// Formats where the time went, in per cent.
-fn shares(profile: &Profile) -> String {
-    let hooks: f64 = profile.hooks.iter().map(|hook| hook.seconds).sum();
-    // The sum of no hooks is -0.0; adding zero removes the sign.
-    let share = |seconds: f64| 100.0 * seconds / profile.total.max(f64::MIN_POSITIVE) + 0.0;
-    let waiting = match profile.waiting {
-        seconds if seconds > 0.0 => format!(", waiting for the GPU {:.1} %", share(seconds)),
-        _ => String::new(),
-    };
-    format!(
-        "{:.2} s: data {:.1} %, forward {:.1} %, loss {:.1} %, backward {:.1} %, update {:.1} %, \
-         hooks {:.1} %{waiting}",
-        profile.total,
-        share(profile.data),
-        share(profile.forward),
-        share(profile.loss),
-        share(profile.backward),
-        share(profile.update),
-        share(hooks)
-    )
-}
-
-fn amount(report: &RunReport) -> String {
-    format!(
-        "{} epochs, {} iterations, {} updates in {:.1} s",
-        report.epochs, report.iterations, report.updates, report.seconds
-    )
 }

@@ -18,8 +18,9 @@ pub(super) struct RunsArgs {
     /// Directory to search, several levels deep.
     #[arg(default_value = "runs")]
     directory: PathBuf,
-    /// Metric whose best value is shown, such as `val/accuracy`. Default: the validation accuracy,
-    /// or else loss. For a run without the tables of the hook `csv` the last value is shown.
+    /// Metric that is shown, such as `val/accuracy`: its value for the weights that a run keeps, and the last one where it
+    /// differs. Default: the validation accuracy, or else loss. For a run that has not ended: the best value so far by
+    /// the tables of the hook `csv`.
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Prints one JSON array.
@@ -54,7 +55,7 @@ pub(super) fn runs(arguments: &RunsArgs) -> u8 {
         "STATE",
         "EPOCHS",
         "SECONDS",
-        "BEST",
+        "KEPT",
         "LAST CHECKPOINT",
         "DIRECTORY",
     ];
@@ -96,24 +97,40 @@ fn row(run: &PastRun, metric: Option<&str>) -> Vec<String> {
         None => run.epochs().to_string(),
     };
     let seconds = run.record.get("seconds").and_then(Value::as_f64);
-    let best = metric.and_then(|metric| Some((metric, run.best(metric)?)));
     vec![
         run.name().to_owned(),
         run.state.clone(),
         epochs,
         seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.1}")),
-        match best {
-            Some((metric, (value, Some(epoch)))) => {
-                format!("{metric} {} (epoch {epoch})", number::shown(value, 4))
-            }
-            Some((metric, (value, None))) => format!("{metric} {} (last)", number::shown(value, 4)),
-            None => "–".to_owned(),
-        },
+        metric
+            .and_then(|metric| kept(run, metric).or_else(|| best(run, metric)))
+            .unwrap_or_else(|| "–".to_owned()),
         run.last_checkpoint
             .clone()
             .unwrap_or_else(|| "–".to_owned()),
         run.directory.display().to_string(),
     ]
+}
+
+/// A metric of the weights that are kept, and what was measured last with others.
+fn kept(run: &PastRun, metric: &str) -> Option<String> {
+    let weights = run.kept_in_words()?;
+    let value = *run.metrics().get(metric)?;
+    let last = run.last().get(metric).copied();
+    let last = last.map_or_else(String::new, |last| {
+        format!(", last {}", number::shown(last, 4))
+    });
+    Some(format!(
+        "{metric} {} ({weights}){last}",
+        number::shown(value, 4)
+    ))
+}
+
+/// The best value of a metric so far.
+fn best(run: &PastRun, metric: &str) -> Option<String> {
+    let (value, epoch) = run.best(metric)?;
+    let epoch = epoch.map_or_else(|| "last".to_owned(), |epoch| format!("best, epoch {epoch}"));
+    Some(format!("{metric} {} ({epoch})", number::shown(value, 4)))
 }
 
 fn object(run: &PastRun, metric: Option<&str>) -> Value {
@@ -130,7 +147,9 @@ fn object(run: &PastRun, metric: Option<&str>) -> Value {
         "seconds": run.record.get("seconds"),
         "reason": run.record.get("reason"),
         "best": best,
+        "kept": run.kept(),
         "metrics": run.metrics(),
+        "last": run.last(),
         "checkpoints": run.checkpoints,
         "last_checkpoint": run.last_checkpoint,
     })

@@ -347,6 +347,10 @@ impl RunDriver for Trainer<'_> {
         self.end_divided(self.position.phase)
     }
 
+    fn end_measuring(&mut self, phase: Phase) {
+        self.note_measured(phase);
+    }
+
     fn note_evaluated(&mut self) {
         self.sets.measured = (self.sets.swapped.as_ref()).map(|swapped| swapped.set().to_owned());
     }

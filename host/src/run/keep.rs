@@ -6,7 +6,7 @@ use sconce_ops::host_copy;
 use super::Trainer;
 use super::failure::Leave;
 use super::restore::known;
-use crate::checkpoint::{self, Store, Weights};
+use crate::checkpoint::{self, SavedMetrics, Store, Weights};
 use crate::digest::fingerprint;
 use crate::files;
 use crate::weights::Comparison;
@@ -70,8 +70,12 @@ impl Trainer<'_> {
         hook: &str,
     ) -> Result<(), Leave> {
         self.settle_writing()?;
-        let weights = self.weights_together(tag, set)?;
-        let loaded = weights.and_then(|weights| self.set_all(&weights));
+        let read = self.weights_together(tag, set)?;
+        let loaded = read.and_then(|(weights, metrics)| {
+            self.set_all(&weights)?;
+            self.note_loaded(tag, metrics);
+            Ok(())
+        });
         self.judge(loaded, &format!("load the parameters of `{tag}`"), hook)
     }
 
@@ -110,7 +114,7 @@ impl Trainer<'_> {
     ) -> Result<(), Leave> {
         self.settle_writing()?;
         let published = self.on_first(|trainer| {
-            let weights = trainer.weights_of(tag, set)?;
+            let (weights, _) = trainer.weights_of(tag, set)?;
             trainer.publish(name, weights.tensors)
         })?;
         if let Ok(message) = &published {
@@ -152,27 +156,27 @@ impl Trainer<'_> {
         &mut self,
         tag: &str,
         set: Option<&str>,
-    ) -> Result<Result<Weights, String>, Leave> {
+    ) -> Result<Result<(Weights, SavedMetrics), String>, Leave> {
         if self.ranks.is_none() {
             return Ok(self.weights_of(tag, set));
         }
         let read = self.on_first(|trainer| {
-            let Weights { set, tensors } = trainer.weights_of(tag, set)?;
-            let bytes = safetensors::serialize(tensors, None);
-            Ok((set, bytes.map_err(|error| error.to_string())?))
+            let (Weights { set, tensors }, metrics) = trainer.weights_of(tag, set)?;
+            let bytes = safetensors::serialize(tensors, None).map_err(|error| error.to_string())?;
+            let metrics = serde_json::to_string(&metrics).map_err(|error| error.to_string())?;
+            Ok((set, bytes, metrics))
         })?;
-        Ok(read.and_then(|(set, bytes)| {
-            Ok(Weights {
-                set,
-                tensors: checkpoint::tensors(&bytes)?,
-            })
+        Ok(read.and_then(|(set, bytes, metrics)| {
+            let tensors = checkpoint::tensors(&bytes)?;
+            let metrics = serde_json::from_str(&metrics).map_err(|error| error.to_string())?;
+            Ok((Weights { set, tensors }, metrics))
         }))
     }
 
-    /// A set of a checkpoint's weights, under the parameters' own names.
-    fn weights_of(&self, tag: &str, set: Option<&str>) -> Result<Weights, String> {
+    /// A set of a checkpoint's weights, under the parameters' own names, and the checkpoint's metrics.
+    fn weights_of(&self, tag: &str, set: Option<&str>) -> Result<(Weights, SavedMetrics), String> {
         let store = self.kept()?;
-        checkpoint::weights(&store.path_of(tag), set).map_err(|error| match error {
+        checkpoint::weights_and_metrics(&store.path_of(tag), set).map_err(|error| match error {
             checkpoint::CheckpointError::Set { .. } => error.to_string(),
             error => format!("{error}{}", known(&store.tags())),
         })

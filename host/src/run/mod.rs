@@ -20,7 +20,7 @@
 //!   together; `vote`, `settings`: requests and settings of one rank, for all; `statistics`: batch norms'; `drift`:
 //!   whether ranks still have the same parameters; `together`: the end
 //! - `finite`, `costs`: warnings and errors for NaN, divergence, and slow or leaking hooks
-//! - `report`, `profile`, `failure`: the results
+//! - `report`, `profile`, `failure`: the results; `kept`: the metrics of the weights that are kept
 //!
 //! **Flow**
 //!
@@ -51,6 +51,7 @@ mod joint_evaluation;
 mod joint_files;
 mod joint_update;
 mod keep;
+mod kept;
 mod late;
 mod losses;
 mod manner;
@@ -90,6 +91,7 @@ mod writing;
 
 pub use failure::{ErrorOrigin, RunError};
 pub use interrupt::{Interrupt, Meaning, StopSignal};
+pub use kept::{FinalMetrics, KeptWeights, LastMetrics};
 pub use observer::{Now, Observer};
 pub use plan::TrainingPlan;
 pub use profile::{HookCopies, HookTiming, Profile};

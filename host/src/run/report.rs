@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::Phase;
 
-use super::{Profile, RunError, StopSignal};
+use super::{FinalMetrics, Profile, RunError, StopSignal};
 use crate::checkpoint::{HistoryRecord, Weights};
 use crate::dispatch::HookFault;
 
@@ -44,8 +44,8 @@ pub struct RunReport {
     pub divergence: Option<Divergence>,
     /// Faults of hooks after training: in `on_exception`, in `after_run`, or when they were dropped.
     pub late_faults: Vec<HookFault>,
-    /// Metrics of each phase that ran, at the end of its last pass.
-    pub metrics: Vec<(Phase, Vec<(String, f64)>)>,
+    /// Metrics of the weights that are kept, or those measured last if none are.
+    pub metrics: FinalMetrics,
     /// Timings of each phase that ran, summed over its passes.
     pub profiles: Vec<(Phase, Profile)>,
     /// Checkpoints saved, in the order in which they were first saved.
@@ -67,9 +67,9 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// The value of a phase's metric.
+    /// The value of a phase's metric, of the weights that are kept.
     pub fn metric(&self, phase: Phase, name: &str) -> Option<f64> {
-        let (_, metrics) = self.metrics.iter().find(|(of, _)| *of == phase)?;
+        let (_, metrics) = self.metrics.metrics.iter().find(|(of, _)| *of == phase)?;
         let (_, value) = metrics.iter().find(|(known, _)| known == name)?;
         Some(*value)
     }

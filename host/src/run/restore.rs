@@ -75,6 +75,7 @@ impl Trainer<'_> {
             ..
         } = &content.header;
         self.sets.measured.clone_from(measured);
+        self.sets.loaded.clear();
         self.shared.late.forget();
         self.shared.metrics.borrow_mut().restore(metrics);
         self.restore_counters(&content.header);

@@ -10,6 +10,7 @@ use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
 use super::failure::Leave;
+use super::kept::FinalMetrics;
 use super::late::Lateness;
 use super::losses::Losses;
 use super::measured::BatchSums;
@@ -22,7 +23,7 @@ use super::sets::Sets;
 use super::staging::IdleUploaders;
 use super::timing::Timing;
 use super::update::Update;
-use super::{RunError, RunOutcome, RunReport, TrainingPlan};
+use super::{Divergence, RunError, RunOutcome, RunReport, TrainingPlan};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::dispatch::{Dispatcher, HookFault, Payload};
@@ -200,8 +201,13 @@ impl<'run> Trainer<'run> {
             late_faults.extend(self.save_failed());
         }
         let outcome = self.outcome(result);
+        let divergence = self.divergence();
+        let metrics = match outcome {
+            RunOutcome::Completed | RunOutcome::Stopped { .. } => self.settle_kept(),
+            RunOutcome::Failed(_) | RunOutcome::Interrupted(_) => FinalMetrics::default(),
+        };
         late_faults.extend(self.finish(&outcome));
-        self.report(outcome, late_faults)
+        self.report(outcome, divergence, metrics, late_faults)
     }
 
     /// Calls the hooks of a mount point without a payload.
@@ -305,23 +311,25 @@ impl<'run> Trainer<'run> {
         }
     }
 
-    fn report(self, outcome: RunOutcome, mut late_faults: Vec<HookFault>) -> RunReport {
-        let divergence = self.divergence();
+    fn report(
+        self,
+        outcome: RunOutcome,
+        divergence: Option<Divergence>,
+        metrics: FinalMetrics,
+        mut late_faults: Vec<HookFault>,
+    ) -> RunReport {
         let measured = self.measured_weights();
+        // With what hooks have published at `after_run`.
+        let shown = self.shown_metrics();
         late_faults.extend(self.hooks.close(self.shared));
-        let board = self.shared.metrics.borrow();
-        let of = |phase| {
-            let metrics = board.of(phase).iter();
-            let metrics: Vec<_> = metrics
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect();
-            (!metrics.is_empty()).then_some((phase, metrics))
-        };
         RunReport {
             outcome,
             divergence,
             late_faults,
-            metrics: Phase::ALL.into_iter().filter_map(of).collect(),
+            metrics: FinalMetrics {
+                metrics: shown,
+                ..metrics
+            },
             profiles: self.timing.profiles,
             checkpoints: self.saver.checkpoints,
             last_checkpoint: self.saver.last_checkpoint,

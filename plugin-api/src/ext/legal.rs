@@ -173,6 +173,14 @@ pub const LATEST: &str = "latest";
 /// `predict` of a run's directory use the checkpoint with that tag.
 pub const BEST_CHECKPOINT: &str = "best_checkpoint";
 
+/// Name under which the host publishes, at `after_run` of a completed or stopped run, which weights the run keeps.
+///
+/// `{"kept": {"checkpoint": "best-loss", "epoch": 5, "iteration": 500, "update": 500}, "last": {"val": {"epoch": 8, …,
+/// "metrics": {"loss": 0.5}}}}`: `checkpoint` is null if the weights are those that training ended with, and `set` names
+/// the averages that they are, if they are. The metrics that hooks read at `after_run` are those of these weights;
+/// `last` has those measured last with other weights.
+pub const KEPT_WEIGHTS: &str = "kept_weights";
+
 /// Checks a checkpoint's tag, which becomes part of a file name and must be valid on every system.
 ///
 /// A tag has 1 to 128 ASCII letters, digits, `-`, `_` or `.`, does not start with a dot, and is not

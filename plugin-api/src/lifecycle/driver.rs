@@ -264,6 +264,9 @@ pub trait RunDriver {
         Ok(())
     }
 
+    /// When all batches of a pass are done, before `after_epoch`: its metrics are those of the weights in use.
+    fn end_measuring(&mut self, _phase: Phase) {}
+
     /// At the end of a pass of an evaluation, before it is counted.
     fn note_evaluated(&mut self) {}
 

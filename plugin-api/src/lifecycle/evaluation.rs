@@ -77,6 +77,7 @@ pub fn evaluate<R: RunDriver>(run: &mut R, phase: Phase, is_initial: bool) -> Dr
 /// Ends a pass over a phase's data: calls `after_epoch`, then `epoch_profile`.
 pub(super) fn end_pass<R: RunDriver>(run: &mut R, phase: Phase) -> Driven<R> {
     run.position().pass.batch_size = 0;
+    run.end_measuring(phase);
     run.call(Point::AfterEpoch)?;
     run.call_profile(phase)
 }
