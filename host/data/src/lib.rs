@@ -37,6 +37,8 @@ mod error;
 pub mod exact;
 mod file;
 mod first;
+#[cfg(test)]
+mod golden_tests;
 mod grammar;
 mod idx;
 mod image_folder;

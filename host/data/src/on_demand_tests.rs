@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{DataConfig, Dataset, Loader, Preparation, Splits, order};
 
-fn write(directory: &Path, name: &str, bytes: &[u8]) {
+pub(super) fn write(directory: &Path, name: &str, bytes: &[u8]) {
     let file = directory.join(name);
     fs::create_dir_all(file.parent().expect("a directory")).expect("made");
     fs::write(file, bytes).expect("written");
@@ -43,7 +43,7 @@ fn idx_labels(count: u8) -> Vec<u8> {
 }
 
 /// Files of every source that is read on demand: IDX files, images of several sizes and formats, texts.
-fn files() -> TempDir {
+pub(super) fn files() -> TempDir {
     let directory = TempDir::new().expect("a directory");
     let at = directory.path();
     write(at, "images", &idx_images(30, 1));
@@ -94,7 +94,7 @@ fn files() -> TempDir {
 }
 
 /// Manifests of what is read on demand.
-fn on_demand() -> Vec<Value> {
+pub(super) fn on_demand() -> Vec<Value> {
     let augment = json!({"crop": {"padding": 2}, "flip": "horizontal"});
     vec![
         json!({
@@ -119,7 +119,7 @@ fn on_demand() -> Vec<Value> {
 }
 
 /// Manifests of everything else.
-fn in_memory() -> Vec<Value> {
+pub(super) fn in_memory() -> Vec<Value> {
     vec![
         json!({
             "kind": "cifar", "directory": "cifar", "version": 100, "test": {"file": "cifar/test.bin"},
@@ -134,7 +134,7 @@ fn in_memory() -> Vec<Value> {
     ]
 }
 
-fn load(config: &Value, memory: Option<&str>, directory: &Path) -> Splits {
+pub(super) fn load(config: &Value, memory: Option<&str>, directory: &Path) -> Splits {
     let mut config = config.clone();
     if let Some(memory) = memory {
         config["memory"] = memory.into();
@@ -145,7 +145,7 @@ fn load(config: &Value, memory: Option<&str>, directory: &Path) -> Splits {
 }
 
 /// Training data, with and without augmentation, validation and test.
-fn datasets(splits: &Splits) -> Vec<Arc<dyn Dataset>> {
+pub(super) fn datasets(splits: &Splits) -> Vec<Arc<dyn Dataset>> {
     let all = [Some(splits.train.clone()), splits.train.plain()];
     let all = all
         .into_iter()
@@ -166,7 +166,7 @@ fn bits(tensor: &Tensor) -> Vec<u64> {
 }
 
 /// The bits of a batch's inputs and targets.
-fn batch(data: &dyn Dataset, indices: &[u32], epoch: u64) -> (Vec<u64>, Vec<u64>) {
+pub(super) fn batch(data: &dyn Dataset, indices: &[u32], epoch: u64) -> (Vec<u64>, Vec<u64>) {
     let batch = data.gather(indices, epoch).expect("a batch");
     assert_eq!(batch.indices, indices);
     (bits(&batch.inputs), bits(&batch.targets))
