@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Result, Tensor};
-use sconce::data::{Batch, Dataset, Splits};
+use sconce::data::{Batch, Dataset, Preprocessing, Splits};
 use sconce::nn::{ModuleInfo, Pass, with_var_builder};
 use sconce::parameters::Parameters;
 use sconce::task::{Task, split_of};
@@ -67,6 +67,10 @@ impl Task for Reconstruction {
 
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
         split_of(&self.data, phase)
+    }
+
+    fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
+        Some(Arc::clone(&self.data.preprocessing))
     }
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use candle_core::{D, Result, Tensor};
-use sconce::data::{Batch, Dataset};
+use sconce::data::{Batch, Dataset, Preprocessing};
 use sconce::nn::{ModuleInfo, Pass};
 use sconce::parameters::Parameters;
 use sconce::task::{Supervised, Task};
@@ -44,6 +44,10 @@ impl Task for Distillation {
 
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
         self.student.data(phase)
+    }
+
+    fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
+        self.student.preprocessing()
     }
 
     fn metrics(&self) -> &[String] {

@@ -1,6 +1,5 @@
 //! Interface between data sets and the training loop.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use candle_core::Tensor;
@@ -44,23 +43,12 @@ pub trait Dataset: Send + Sync {
         None
     }
 
-    /// Opens the samples of a file for predictions, prepared as these are; their targets may be placeholders.
-    ///
-    /// # Errors
-    ///
-    /// If the file is invalid, or samples of this kind can't come from one.
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
-        Err(DataError::NotOpened {
-            file: file.to_owned(),
-        })
-    }
-
     /// Returns where the sample at `index` comes from; none if not from a file.
     fn origin(&self, _index: u32) -> Option<SampleOrigin> {
         None
     }
 
-    /// Whether the targets are real: those of files [opened](Dataset::open) for predictions may be
+    /// Whether the targets are real: those of files [opened](crate::Preprocessing::open) for predictions may be
     /// placeholders.
     fn has_targets(&self) -> bool {
         true

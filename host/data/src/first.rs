@@ -1,6 +1,5 @@
 //! A limit on the number of samples of a data set.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::{Batch, DataError, Dataset, Inputs, SampleOrigin, Targets, Vocabulary};
@@ -42,10 +41,6 @@ impl Dataset for First {
 
     fn vocabulary(&self) -> Option<&Vocabulary> {
         self.whole.vocabulary()
-    }
-
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
-        self.whole.open(file)
     }
 
     fn origin(&self, index: u32) -> Option<SampleOrigin> {

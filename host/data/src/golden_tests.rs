@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use crate::Dataset;
 use crate::on_demand_tests::{batch, datasets, files, in_memory, load, on_demand, write};
 
 /// Manifests of tables and arrays with everything that is fitted to the training samples.
-fn fitted() -> Vec<Value> {
+pub(super) fn fitted() -> Vec<Value> {
     let parts = json!({"val": {"fraction": 0.2}, "test": {"count": 4}});
     let with = |mut config: Value| {
         for (key, value) in parts.as_object().into_iter().flatten() {
@@ -33,8 +34,30 @@ fn fitted() -> Vec<Value> {
     ]
 }
 
+/// Files of all kinds, and a table of several kinds of columns.
+pub(super) fn mixed_files() -> TempDir {
+    let directory = files();
+    let rows = (0..40_i32).map(|i| {
+        let c = ["red", "blue", "", "green"][(i * i % 4) as usize];
+        let w = if i % 7 == 0 {
+            "NA".to_owned()
+        } else {
+            format!("{}.5", i * i % 11)
+        };
+        format!(
+            "{},{c},{w},{},{}\n",
+            f64::from(i) / 7.0,
+            i % 3,
+            ["p", "q"][(i % 2) as usize]
+        )
+    });
+    let table = format!("x,c,w,v,y\n{}", rows.collect::<String>());
+    write(directory.path(), "mixed.csv", table.as_bytes());
+    directory
+}
+
 /// The file that each configuration's data sets are opened with for predictions.
-fn input(config: &Value) -> Option<&str> {
+pub(super) fn input(config: &Value) -> Option<&str> {
     Some(match config["kind"].as_str()? {
         "idx" => "test-images",
         "image-folder" => "own",
@@ -57,23 +80,7 @@ fn add(hash: &mut Sha256, data: &dyn Dataset, epoch: u64) {
 
 #[test]
 fn all_kinds_of_data_keep_their_bits() {
-    let directory = files();
-    let rows = (0..40_i32).map(|i| {
-        let c = ["red", "blue", "", "green"][(i * i % 4) as usize];
-        let w = if i % 7 == 0 {
-            "NA".to_owned()
-        } else {
-            format!("{}.5", i * i % 11)
-        };
-        format!(
-            "{},{c},{w},{},{}\n",
-            f64::from(i) / 7.0,
-            i % 3,
-            ["p", "q"][(i % 2) as usize]
-        )
-    });
-    let table = format!("x,c,w,v,y\n{}", rows.collect::<String>());
-    write(directory.path(), "mixed.csv", table.as_bytes());
+    let directory = mixed_files();
     let mut found = String::new();
     for config in on_demand().into_iter().chain(in_memory()).chain(fitted()) {
         let splits = load(&config, None, directory.path());
@@ -83,8 +90,8 @@ fn all_kinds_of_data_keep_their_bits() {
             add(&mut hash, data.as_ref(), 5);
         }
         if let Some(input) = input(&config) {
-            let opened = splits.train.open(&directory.path().join(input));
-            add(&mut hash, opened.expect("data").as_ref(), 0);
+            let opened = splits.preprocessing.open(&directory.path().join(input));
+            add(&mut hash, opened.expect("data").samples.as_ref(), 0);
         }
         let kind = config["kind"].as_str().expect("a kind");
         let hash = &hash.finalize()[..8];

@@ -5,6 +5,7 @@ mod augmentation;
 mod config;
 mod error;
 mod normalisation;
+mod transform;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +16,16 @@ use super::idx::{self, IdxRole};
 use super::memory::MemoryUse;
 use super::pixels::{Pixels, ReadImage};
 use super::{Batch, DataError, Dataset, SampleOrigin, Targets};
-pub(super) use assembly::{Assembly, Opener, OwnImages};
+pub(super) use assembly::{Assembly, OwnImages};
 use augmentation::Augmentation;
 pub use augmentation::{
     AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, RandAugmentConfig, RotateConfig,
 };
 pub use config::{MeanDeviation, NormaliseConfig, NormaliseRule};
 pub use error::ImagesError;
-pub(super) use normalisation::Normalisation;
+use normalisation::{ChannelStatistics, Normalisation};
+pub(super) use transform::ImageFormat;
+pub use transform::ImageTransform;
 
 /// Images of one shape with their labels.
 #[derive(Clone, Debug)]
@@ -203,7 +206,6 @@ pub struct ImageDataset {
     /// Random augmentation, if any.
     augmentation: Option<Augmentation>,
     targets: Targets,
-    opener: Option<Opener>,
     /// Whether it is a part of images that another data set already describes.
     is_part: bool,
     has_targets: bool,
@@ -223,7 +225,6 @@ impl ImageDataset {
             normalisation,
             augmentation: None,
             targets: Targets::Class(class_names),
-            opener: None,
             is_part: false,
             has_targets: true,
         }
@@ -237,9 +238,16 @@ impl ImageDataset {
             normalisation: self.normalisation.clone(),
             augmentation: None,
             targets: self.targets.clone(),
-            opener: self.opener.clone(),
             is_part: true,
             has_targets: true,
+        }
+    }
+
+    /// Marks the labels as placeholders.
+    fn without_targets(self) -> ImageDataset {
+        ImageDataset {
+            has_targets: false,
+            ..self
         }
     }
 
@@ -288,23 +296,6 @@ impl Dataset for ImageDataset {
 
     fn targets(&self) -> &Targets {
         &self.targets
-    }
-
-    /// Opens the images of a file of the source's kind.
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
-        let Some(open) = &self.opener else {
-            return Err(DataError::NotOpened {
-                file: file.to_owned(),
-            });
-        };
-        let opened = self.all_of(OwnImages {
-            images: open(file)?,
-            file: file.to_owned(),
-        })?;
-        Ok(Arc::new(ImageDataset {
-            has_targets: false,
-            ..opened
-        }))
     }
 
     fn origin(&self, index: u32) -> Option<SampleOrigin> {

@@ -12,11 +12,12 @@
 //! - [`csv`], [`arrays`], [`two_moons`], [`regression`]: sources of numbers, stored by `numbers`.
 //! - `text`, `grammar`: sources of tokens.
 //! - `split`: random or stratified selection of validation and test samples.
+//! - [`preprocessing`]: what is learnt from the training data, kept with a model to read other data.
 //! - `dataset`, `first`: the interface [`Dataset`], and a limit on the number of samples.
 //! - [`order`], `loader`: order of an epoch's samples, and batches prepared in the background.
 //! - `memory`, `watched_file`: what stays in files and is read on demand, and that files stay the same.
 //! - `file`, [`regular_file`], [`signature`], [`exact`], `synthetic`, `error`: reading of files and
-//!   detection of other formats, exact numbers in JSON, range checks, error messages.
+//!   detection of other formats, exact numbers in JSON, range checks, error messages; `printable`, their texts.
 //!
 //! **Flow**
 //! 1. [`load()`] calls the source's `load`, which reads or draws the samples, splits them, fits
@@ -25,7 +26,7 @@
 //!    the batches' ranges; its workers call [`Dataset::gather`] and stay at most
 //!    [`Preparation::ahead`] batches ahead.
 //! 3. [`Loader::next_batch`] returns the batches in order, whichever thread prepared them.
-//! 4. For predictions, [`Dataset::open`] reads another file with the training's preparation.
+//! 4. For predictions, [`Preprocessing::open`] reads other data as the training's, without these.
 #![forbid(unsafe_code)]
 
 pub mod arrays;
@@ -52,6 +53,8 @@ mod on_demand_tests;
 pub mod order;
 mod pixels;
 mod portion;
+pub mod preprocessing;
+mod printable;
 #[cfg(test)]
 mod real_data;
 pub mod regression;
@@ -74,15 +77,19 @@ pub use first::First;
 pub use grammar::GrammarConfig;
 pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Resize, Undecodable};
 pub use images::{
-    AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, ImageDataset, Images, ImagesError,
-    MeanDeviation, NormaliseConfig, NormaliseRule, RandAugmentConfig, RotateConfig,
+    AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, ImageDataset, ImageTransform,
+    Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule, RandAugmentConfig,
+    RotateConfig,
 };
 pub use load::load;
 pub use loader::{Loader, Preparation};
 pub use memory::MemoryUse;
 pub use portion::{Portion, Split};
+pub use preprocessing::Preprocessing;
 pub use sconce_nn::{Inputs, Targets};
-pub use text::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Unknown, Vocabulary};
+pub use text::{
+    TextConfig, TextDataset, TextError, TextPart, TextTransform, TextUnit, Unknown, Vocabulary,
+};
 
 /// The data sets of a task's phases.
 #[derive(Clone)]
@@ -93,6 +100,8 @@ pub struct Splits {
     pub val: Option<Arc<dyn Dataset>>,
     /// Data for the test at the end.
     pub test: Option<Arc<dyn Dataset>>,
+    /// What was learnt from the training data, for other data.
+    pub preprocessing: Arc<Preprocessing>,
 }
 
 /// The examples of the README are tests.

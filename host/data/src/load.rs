@@ -1,10 +1,9 @@
 //! Loading of the data that the manifest describes.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::config::digits;
-use super::images::{Assembly, AugmentConfig, NormaliseConfig, OwnImages};
+use super::images::{Assembly, AugmentConfig, ImageFormat, NormaliseConfig, OwnImages};
 use super::split::{self, Part, Parts};
 use super::{
     DataConfig, DataError, IdxConfig, Images, Splits, SyntheticDigitsConfig, arrays, cifar, csv,
@@ -50,7 +49,9 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         normalise: &config.normalise,
         augment: &config.augment,
         seed,
-        opener: Some(Arc::new(Images::unlabelled)),
+        format: ImageFormat::Idx {
+            shape: images.shape(),
+        },
     };
     assembly.splits(images, parts, val.try_map(read)?, test.try_map(read)?)
 }
@@ -71,14 +72,16 @@ fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Data
         })
     };
     let (normalise, augment) = (NormaliseConfig::default(), AugmentConfig::default());
+    let train = synthetic_digits::draw(config, seed, "train", config.train);
     let assembly = Assembly {
         classes: digits(),
         normalise: &normalise,
         augment: &augment,
         seed,
-        opener: Some(Arc::new(Images::unlabelled)),
+        format: ImageFormat::Idx {
+            shape: train.shape(),
+        },
     };
-    let train = synthetic_digits::draw(config, seed, "train", config.train);
     assembly.splits(
         train,
         parts,

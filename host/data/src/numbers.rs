@@ -1,6 +1,5 @@
 //! Numeric samples in memory: rows of a table, arrays, generated points.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
@@ -94,16 +93,6 @@ fn collect<T: Copy>(values: &[T], size: usize, samples: &[u32]) -> Result<Vec<T>
     Ok(chosen)
 }
 
-/// Samples of a file for predictions, one for each of its rows.
-pub(super) struct PredictionRows {
-    pub(super) samples: Samples,
-    /// Whether the file has targets; otherwise they are placeholders.
-    pub(super) has_targets: bool,
-}
-
-/// Reads a file for predictions.
-pub(super) type Opener = Arc<dyn Fn(&Path) -> Result<PredictionRows, DataError> + Send + Sync>;
-
 /// Rows of a file that the samples come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RowSelection {
@@ -123,7 +112,6 @@ pub(super) struct NumberDataset {
     targets: Targets,
     rows: RowSelection,
     has_targets: bool,
-    opener: Option<Opener>,
     description: Vec<String>,
 }
 
@@ -136,7 +124,6 @@ impl NumberDataset {
             targets,
             rows: RowSelection::None,
             has_targets: true,
-            opener: None,
             description: Vec::new(),
         }
     }
@@ -159,10 +146,12 @@ impl NumberDataset {
         self
     }
 
-    /// Sets the reader of other files.
-    pub(super) fn with_opener(mut self, opener: Opener) -> NumberDataset {
-        self.opener = Some(opener);
-        self
+    /// Marks the samples as all rows of a file to predict, whose targets may be placeholders.
+    pub(super) fn of_input_file(self, has_targets: bool) -> NumberDataset {
+        NumberDataset {
+            has_targets,
+            ..self.of_file()
+        }
     }
 
     /// Sets the description.
@@ -183,30 +172,6 @@ impl Dataset for NumberDataset {
 
     fn targets(&self) -> &Targets {
         &self.targets
-    }
-
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
-        let Some(opener) = &self.opener else {
-            return Err(DataError::NotOpened {
-                file: file.to_owned(),
-            });
-        };
-        let PredictionRows {
-            samples,
-            has_targets,
-        } = opener(file)?;
-        if samples.shape != self.samples.shape {
-            return Err(DataError::SampleShape {
-                file: file.to_owned(),
-                wanted: self.samples.shape.clone(),
-                found: samples.shape,
-            });
-        }
-        let dataset = NumberDataset::all(samples, self.targets.clone()).of_file();
-        Ok(Arc::new(NumberDataset {
-            has_targets,
-            ..dataset.with_opener(Arc::clone(opener))
-        }))
     }
 
     fn origin(&self, index: u32) -> Option<SampleOrigin> {
@@ -287,27 +252,5 @@ mod tests {
         let data = NumberDataset::all(samples, Targets::ClassPerPosition(names));
         let batch = data.gather(&[1, 0], 0).expect("a batch");
         assert_eq!(batch.targets.dims(), [2, 1]);
-    }
-
-    #[test]
-    fn another_file_must_have_the_same_shape() {
-        let data = NumberDataset::new(samples(), vec![0], targets());
-        let error = data.open(Path::new("other")).err().expect("no opener");
-        assert!(error.to_string().contains("`other`"), "{error}");
-        let narrow = || Samples {
-            shape: vec![2, 1],
-            ..samples().as_ref().clone()
-        };
-        let data = data.with_opener(Arc::new(move |_| {
-            Ok(PredictionRows {
-                samples: narrow(),
-                has_targets: false,
-            })
-        }));
-        let error = data.open(Path::new("other")).err().expect("another shape");
-        assert_eq!(
-            error.to_string(),
-            "the samples in `other` have the shape [2, 1], those of the training [3]"
-        );
     }
 }

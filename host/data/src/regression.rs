@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{NumberDataset, Samples, TargetValues};
+use super::preprocessing::GeneratedSamples;
 use super::synthetic::range;
-use super::{DataError, Dataset, Splits, Targets};
+use super::{DataError, Dataset, Preprocessing, Splits, Targets};
 use sconce_ops::random;
 
 /// A regression problem with coefficients drawn from the seed, and noise.
@@ -145,6 +146,10 @@ pub(super) fn load(config: &RegressionConfig, seed: u64) -> Result<Splits, DataE
         train: Arc::new(dataset("train", config.train).with_description(formula)),
         val: phase("val", config.val),
         test: phase("test", config.test),
+        preprocessing: Arc::new(Preprocessing::Generated(GeneratedSamples {
+            shape: vec![features],
+            targets: targets.clone(),
+        })),
     })
 }
 

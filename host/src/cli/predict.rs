@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use sconce_plugin_api::{Phase, spreadsheet};
+use sconce_plugin_api::spreadsheet;
 
 use super::eval::{DataPhase, phase_of};
 use super::output;
@@ -100,10 +100,13 @@ fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, St
         let phase = phase_of(arguments.phase, task)?;
         return task.data(phase).ok_or_else(none);
     };
-    let known = task.data(Phase::Train).ok_or_else(none)?;
-    known
-        .open(file)
-        .map_err(|error| StartFailure::usage(vec![Diagnostic::new(error.to_string())]))
+    let learnt = task.preprocessing().ok_or_else(none)?;
+    let opened = learnt.open(file);
+    let opened =
+        opened.map_err(|error| StartFailure::usage(vec![Diagnostic::new(error.to_string())]))?;
+    let notes = opened.notes.lines().into_iter().map(Diagnostic::warning);
+    output::diagnostics(&notes.collect::<Vec<_>>());
+    Ok(opened.samples)
 }
 
 /// Formats a line of CSV according to RFC 4180; texts that a spreadsheet would run as formulas are

@@ -6,7 +6,7 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
 use super::{LateMetrics, Task};
-use crate::data::{Batch, Dataset, First};
+use crate::data::{Batch, Dataset, First, Preprocessing};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
@@ -62,6 +62,10 @@ impl Task for Limited {
             Some(count) => first(data, count),
             None => data,
         })
+    }
+
+    fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
+        self.task.preprocessing()
     }
 
     fn metrics(&self) -> &[String] {

@@ -16,7 +16,7 @@ pub use late::LateMetrics;
 pub use limited::{DataLimits, Limited};
 pub use supervised::{Supervised, SupervisedError};
 
-use crate::data::{Batch, Dataset, Splits};
+use crate::data::{Batch, Dataset, Preprocessing, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
@@ -41,6 +41,12 @@ pub trait Task {
 
     /// Returns the data of a phase, if there is any.
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>>;
+
+    /// Returns what was learnt from the training data, for other data; none if the task's data are not given by a
+    /// [`Splits`].
+    fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
+        None
+    }
 
     /// Names of the metrics other than `loss`; they never change.
     fn metrics(&self) -> &[String];

@@ -7,7 +7,7 @@ use sconce_plugin_api::Phase;
 
 use super::metric_list::MetricList;
 use super::{LateMetrics, Task, split_of};
-use crate::data::{Batch, Dataset, Splits};
+use crate::data::{Batch, Dataset, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, MetricConfig};
 use crate::nn::{Model, ModuleInfo, Pass, Summary};
@@ -87,6 +87,10 @@ impl Task for Supervised {
 
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
         split_of(&self.data, phase)
+    }
+
+    fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
+        Some(Arc::clone(&self.data.preprocessing))
     }
 
     fn metrics(&self) -> &[String] {

@@ -8,18 +8,21 @@ mod npy;
 mod safetensors;
 mod scaling;
 mod targets;
+mod transform;
 
 use std::path::Path;
 use std::sync::Arc;
 
 pub use config::{NpyConfig, NpySplit, SafetensorsConfig};
 pub use error::ArrayError;
+pub use transform::ArrayTransform;
 
-use super::numbers::{NumberDataset, Opener, PredictionRows, Samples, TargetValues};
+use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::split::{self, OwnFiles, Part};
-use super::{Dataset, Splits, Targets};
+use super::{Dataset, Preprocessing, Splits, Targets};
 use array::Array;
 use scaling::Scaling;
+use transform::ArrayFormat;
 
 /// Reads two NumPy files. Relative paths start at `base`; splits come from `seed`.
 pub(super) fn load_npy(
@@ -45,7 +48,7 @@ pub(super) fn load_npy(
     };
     let val = of_phase(config.val.as_ref(), "val")?;
     let test = of_phase(config.test.as_ref(), "test")?;
-    recipe.splits(&main, val, test, npy::read)
+    recipe.splits(&main, val, test, ArrayFormat::Npy)
 }
 
 /// Reads a safetensors file. Relative paths start at `base`; splits come from `seed`.
@@ -73,11 +76,8 @@ pub(super) fn load_safetensors(
     };
     let val = split::portion(config.val.as_ref(), "val", total)?.try_map(read)?;
     let test = split::portion(config.test.as_ref(), "test", total)?.try_map(read)?;
-    let name = config.inputs.clone();
-    recipe.splits(&main, val, test, move |file| {
-        let [inputs] = safetensors::read(file, [&name])?;
-        Ok(inputs)
-    })
+    let inputs = config.inputs.clone();
+    recipe.splits(&main, val, test, ArrayFormat::Safetensors { inputs })
 }
 
 /// Source of a phase's samples; its own files have targets if the training has any.
@@ -165,7 +165,7 @@ impl Recipe<'_> {
         main: &ArrayPair,
         val: Phase,
         test: Phase,
-        open: impl Fn(&Path) -> Result<Array, super::DataError> + Send + Sync + 'static,
+        format: ArrayFormat,
     ) -> Result<Splits, super::DataError> {
         let targets = match &main.targets {
             Some(array) => targets::targets(array, self.classes)?,
@@ -187,11 +187,9 @@ impl Recipe<'_> {
         };
         scaling.apply(&mut all.inputs);
         let all = Arc::new(all);
-        let is_own_target = main.targets.is_none();
-        let opener = opener(targets.clone(), is_own_target, scaling.clone(), open);
         let dataset = |samples: &Arc<Samples>, indices| -> Arc<dyn Dataset> {
             let dataset = NumberDataset::new(Arc::clone(samples), indices, targets.clone());
-            Arc::new(dataset.of_file().with_opener(Arc::clone(&opener)))
+            Arc::new(dataset.of_file())
         };
         let phase = |phase: Phase, indices| -> Result<Option<Arc<dyn Dataset>>, super::DataError> {
             Ok(match phase {
@@ -210,35 +208,15 @@ impl Recipe<'_> {
             val: phase(val, parts.val)?,
             test: phase(test, parts.test)?,
             train: dataset(&all, parts.train),
+            preprocessing: Arc::new(Preprocessing::Arrays(ArrayTransform {
+                format,
+                shape: all.shape.clone(),
+                scaling: scaling.clone(),
+                targets: targets.clone(),
+                predicts_inputs: main.targets.is_none(),
+            })),
         })
     }
-}
-
-/// Returns the reader of input files for predictions. Their targets are placeholders, unless inputs are their own.
-fn opener(
-    targets: Targets,
-    is_own_target: bool,
-    scaling: Scaling,
-    open: impl Fn(&Path) -> Result<Array, super::DataError> + Send + Sync + 'static,
-) -> Opener {
-    Arc::new(move |file: &Path| {
-        let inputs = open(file)?;
-        let values = match &targets {
-            _ if is_own_target => TargetValues::Inputs,
-            Targets::Class(_) | Targets::ClassPerPosition(_) => {
-                TargetValues::Classes(vec![0; inputs.count()])
-            }
-            Targets::Numbers(names) => {
-                TargetValues::Numbers(vec![0.0; inputs.count() * names.len()])
-            }
-        };
-        let mut samples = samples(&inputs, values)?;
-        scaling.apply(&mut samples.inputs);
-        Ok(PredictionRows {
-            samples,
-            has_targets: is_own_target,
-        })
-    })
 }
 
 /// Checks that a phase's separate samples have the training samples' shapes.

@@ -1,11 +1,56 @@
 //! Standardisation of inputs to mean 0 and standard deviation 1, from the training samples only.
 
+use serde::{Deserialize, Serialize};
+
+use crate::exact::Exact;
+
 /// Standardisation of each column, of all elements together, or none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredScaling", into = "StoredScaling")]
 pub(super) struct Scaling {
     /// Mean and (population) standard deviation of each column, or one pair for all elements; empty if
     /// inputs are left unchanged.
     pairs: Vec<(f64, f64)>,
+}
+
+/// Serialised form of a scaling.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredScaling {
+    mean: Vec<Exact>,
+    deviation: Vec<Exact>,
+}
+
+impl From<Scaling> for StoredScaling {
+    fn from(scaling: Scaling) -> StoredScaling {
+        let pairs = scaling.pairs.iter();
+        let pairs = pairs.map(|&(mean, deviation)| (Exact(mean), Exact(deviation)));
+        let (mean, deviation) = pairs.unzip();
+        StoredScaling { mean, deviation }
+    }
+}
+
+impl TryFrom<StoredScaling> for Scaling {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredScaling) -> Result<Scaling, &'static str> {
+        let StoredScaling { mean, deviation } = stored;
+        if mean.len() != deviation.len() {
+            return Err("there are more or fewer means than deviations");
+        }
+        let pairs = mean.iter().zip(&deviation);
+        let pairs: Vec<(f64, f64)> = pairs
+            .map(|(mean, deviation)| (mean.0, deviation.0))
+            .collect();
+        let mut are_valid = pairs.iter();
+        if are_valid
+            .all(|(mean, deviation)| mean.is_finite() && deviation.is_finite() && *deviation > 0.0)
+        {
+            Ok(Scaling { pairs })
+        } else {
+            Err("means must be finite, deviations finite and above 0")
+        }
+    }
 }
 
 impl Scaling {
@@ -39,6 +84,12 @@ impl Scaling {
         Scaling {
             pairs: pairs.collect(),
         }
+    }
+
+    /// Returns the number of columns with statistics of their own, 1 for all elements together; none if inputs are left
+    /// unchanged.
+    pub(super) fn columns(&self) -> Option<usize> {
+        (!self.pairs.is_empty()).then_some(self.pairs.len())
     }
 
     /// Scales the inputs of any samples.

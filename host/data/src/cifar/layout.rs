@@ -8,7 +8,7 @@ use super::config::{CifarLabels, CifarVersion};
 use super::names;
 
 /// Shape of an image: channels, height, width.
-pub(super) const SHAPE: [usize; 3] = [3, 32, 32];
+pub(crate) const SHAPE: [usize; 3] = [3, 32, 32];
 
 /// Number of bytes of an image.
 pub(super) const PIXELS: usize = 3 * 32 * 32;

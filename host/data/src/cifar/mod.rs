@@ -7,15 +7,15 @@ mod layout;
 mod names;
 
 use std::path::Path;
-use std::sync::Arc;
 
 pub use config::{CifarConfig, CifarLabels, CifarVersion};
 pub use error::CifarError;
 
-use super::images::{Assembly, Images, OwnImages};
+use super::images::{Assembly, ImageFormat, Images, OwnImages};
 use super::split::{self, Part};
 use super::{DataError, Splits, file};
-use layout::{Layout, PIXELS, SHAPE};
+pub(super) use layout::SHAPE;
+use layout::{Layout, PIXELS};
 
 /// Reads the files. Relative paths start at `base`; splits and augmentation come from `seed`.
 pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
@@ -52,9 +52,21 @@ pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Split
         normalise: &config.normalise,
         augment: &config.augment,
         seed,
-        opener: Some(Arc::new(move |file| Ok(one(layout, file)?.images))),
+        format: ImageFormat::Cifar {
+            version: config.version,
+            labels,
+        },
     };
     assembly.splits(images, parts, val.try_map(own)?, test)
+}
+
+/// Reads the images of a file for predictions.
+pub(super) fn unlabelled(
+    version: CifarVersion,
+    labels: CifarLabels,
+    file: &Path,
+) -> Result<Images, DataError> {
+    Ok(one(Layout::of(version, labels), file)?.images)
 }
 
 /// Reads the images of a file named by the manifest or the user.

@@ -1,5 +1,7 @@
 //! Records are read as they were written, and errors in files are reported.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -143,11 +145,15 @@ fn parts_of_the_training_set_and_other_files_take_a_phases_place() {
 fn another_file_is_opened_for_predictions() {
     let directory = ten();
     let keys = json!({"augment": {"crop": {"padding": 4}, "flip": "horizontal"}});
-    let train = read(&directory, 10, &keys).expect("it is right").train;
+    let learnt = read(&directory, 10, &keys).expect("it is right");
+    let learnt = learnt.preprocessing;
     let file = directory.path().join("test_batch.bin");
-    let opened = train.open(&file).expect("it is right");
+    let opened = learnt.open(&file).expect("it is right").samples;
     assert_eq!((opened.len(), opened.plain().is_none()), (3, true));
-    let error = train.open("/no/such/file".as_ref()).err().expect("missing");
+    let error = learnt
+        .open("/no/such/file".as_ref())
+        .err()
+        .expect("missing");
     assert!(error.to_string().contains("no such file"), "{error}");
 }
 

@@ -3,6 +3,7 @@
 use super::scan::{Missing, Scan, why_no_number};
 use super::table::{Table, twice};
 use super::{CsvConfig, CsvError};
+use crate::printable::printable;
 
 /// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,12 +146,7 @@ pub(super) fn not_a_number(
         file: table.file.clone(),
         line: table.line(row),
         name: table.names.get(column).cloned().unwrap_or_default(),
-        // Control characters are escaped as in Rust.
-        found: if found.chars().any(char::is_control) {
-            found.escape_debug().to_string()
-        } else {
-            found.to_owned()
-        },
+        found: printable(found),
         reason: why_no_number(found),
         otherwise,
     }

@@ -46,6 +46,15 @@ pub struct CsvConfig {
     /// Handling of rows whose target is missing.
     #[serde(default)]
     pub on_missing_target: OnMissingTarget,
+    /// Handling of categories that the training rows don't have. Default: `zeros` in validation and test, `error` in
+    /// predictions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_unknown: Option<OnUnknown>,
+    /// With `on_unknown` `own`: categories of fewer training rows than this are unknown, so that the model learns an
+    /// input for unknown ones. Default: 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub min_count: Option<usize>,
     /// Whether to standardise numbers to mean 0 and standard deviation 1, from the training rows only.
     #[serde(default = "yes")]
     pub standardise: bool,
@@ -117,6 +126,21 @@ pub enum OnMissingTarget {
     /// Report an error.
     Error,
 }
+
+/// Handling of categories that the training rows don't have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnUnknown {
+    /// Report an error, with line, column and value.
+    Error,
+    /// Set all inputs of the column to 0.
+    Zeros,
+    /// Use an input of its own, after those of the categories. It is trained by the categories rarer than `min_count`.
+    Own,
+}
+
+/// Default of `min_count`.
+pub(super) const DEFAULT_MIN_COUNT: usize = 2;
 
 fn comma() -> char {
     ','

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Column, ColumnKind};
+use super::config::{DEFAULT_MIN_COUNT, OnUnknown};
 use super::scan::{Missing, Scan, number};
+use super::stored_column::StoredColumn;
 use super::table::Table;
+use super::unknown::UnknownCategory;
 use super::{CsvConfig, CsvError, OnMissing};
 use crate::exact::Exact;
+use crate::preprocessing::FarValue;
 
 /// Encodes a record, a text for each column, as the inputs of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +26,7 @@ pub struct Encoder {
 
 /// Encodes one column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "StoredColumn", into = "StoredColumn")]
 pub struct ColumnEncoder {
     /// Name of the column.
     pub name: String,
@@ -31,26 +35,33 @@ pub struct ColumnEncoder {
 }
 
 /// Encoding of a column's values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Encoding {
-    /// One input: (number − mean) / deviation.
+    /// One input: (number − mean) / deviation, or the number.
     Number {
-        /// Value to subtract: the training rows' mean, or 0 if numbers are not standardised.
+        /// Mean of the training rows.
         mean: Exact,
-        /// Divisor: the training rows' (population) standard deviation, or 1 if numbers are not
-        /// standardised or all equal.
+        /// (Population) standard deviation of the training rows, or 1 if all are equal.
         deviation: Exact,
+        /// Whether numbers are standardised.
+        is_standardised: bool,
         /// Replacement for a missing number; none if that is an error.
         missing: Option<Exact>,
+        /// Smallest and largest number of the training rows.
+        seen: [Exact; 2],
+        /// Number of training rows with a number.
+        rows: usize,
     },
-    /// One-hot encoding with an input for each category; all are 0 for a category that does not occur
-    /// in the training rows.
+    /// One-hot encoding with an input for each category.
     Category {
-        /// Categories in the training rows.
+        /// Categories in the training rows, without those that count as unknown.
         categories: Vec<String>,
+        /// Number of training rows of each category.
+        counts: Vec<usize>,
         /// Handling of a missing category.
         missing: MissingCategory,
+        /// Handling of other categories. By default an error in predictions, and 0 in all inputs in validation and test.
+        unknown: Option<OnUnknown>,
     },
 }
 
@@ -62,7 +73,7 @@ pub enum MissingCategory {
     Own,
     /// It is replaced by this category.
     As(String),
-    /// All inputs are 0, as for an unknown category.
+    /// It is an unknown category.
     Unseen,
     /// It is an error.
     Refused,
@@ -73,6 +84,28 @@ pub enum MissingCategory {
 pub(super) enum EncodingProblem {
     NotANumber,
     Missing,
+    Unknown,
+}
+
+/// A number further from those of the training rows than [`FAR`] standard deviations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Far {
+    value: f64,
+    seen: [f64; 2],
+}
+
+/// Number of standard deviations beyond the training rows' numbers from which a number is reported.
+const FAR: f64 = 10.0;
+
+impl Far {
+    pub(super) fn at(self, line: u64, column: &str) -> FarValue {
+        FarValue {
+            line,
+            column: column.to_owned(),
+            value: self.value,
+            seen: self.seen,
+        }
+    }
 }
 
 impl Encoder {
@@ -90,7 +123,7 @@ impl Encoder {
                 name: column.name.clone(),
                 encoding: match column.kind {
                     ColumnKind::Numeric => of_numbers(&scan, config),
-                    ColumnKind::Categorical => of_categories(&scan, config.on_missing),
+                    ColumnKind::Categorical => of_categories(&scan, config),
                 },
             }
         });
@@ -116,8 +149,8 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// A column is absent, a text in a numeric column is not a number, or a value is missing where the
-    /// training rows had none.
+    /// A column is absent, a text in a numeric column is not a number, a category is unknown, or a value is missing where
+    /// the training rows had none.
     pub fn encode(&self, record: &BTreeMap<String, String>) -> Result<Vec<f32>, CsvError> {
         let missing = Missing::new(&self.missing);
         let mut inputs = Vec::with_capacity(self.width());
@@ -128,8 +161,10 @@ impl Encoder {
                 return Err(CsvError::AbsentColumn { name, known });
             };
             let text = text.trim();
-            let encoded = column.encoding.encode(text, &missing, &mut inputs);
+            let encoding = &column.encoding;
+            let encoded = encoding.encode(text, &missing, OnUnknown::Error, &mut inputs);
             encoded.map_err(|refusal| match refusal {
+                EncodingProblem::Unknown => CsvError::RecordCategory(column.unknown(text)),
                 EncodingProblem::NotANumber => CsvError::RecordNumber {
                     name,
                     found: text.to_owned(),
@@ -152,11 +187,26 @@ impl ColumnEncoder {
             Encoding::Category {
                 categories,
                 missing,
+                unknown,
+                ..
             } => {
                 let of_categories = categories.iter().map(|text| format!("{name}={text}"));
-                let own = (*missing == MissingCategory::Own).then(|| format!("{name} is missing"));
-                of_categories.chain(own).collect()
+                let is_missing = *missing == MissingCategory::Own;
+                let is_missing = is_missing.then(|| format!("{name} is missing"));
+                let is_unknown = *unknown == Some(OnUnknown::Own);
+                let is_unknown = is_unknown.then(|| format!("{name} is unknown"));
+                of_categories.chain(is_missing).chain(is_unknown).collect()
             }
+        }
+    }
+
+    /// Describes a text that is none of the categories.
+    pub(super) fn unknown(&self, found: &str) -> UnknownCategory {
+        match &self.encoding {
+            Encoding::Number { .. } => UnknownCategory::new(&self.name, found, &[], &[]),
+            Encoding::Category {
+                categories, counts, ..
+            } => UnknownCategory::new(&self.name, found, categories, counts),
         }
     }
 }
@@ -168,49 +218,83 @@ impl Encoding {
             Encoding::Category {
                 categories,
                 missing,
-            } => categories.len() + usize::from(*missing == MissingCategory::Own),
+                unknown,
+                ..
+            } => {
+                let own = usize::from(*missing == MissingCategory::Own);
+                categories.len() + own + usize::from(*unknown == Some(OnUnknown::Own))
+            }
         }
     }
 
-    /// Appends the inputs for a text.
+    /// Appends the inputs for a text. `default` is the handling of unknown categories unless the encoding has its own.
+    /// Returns a number that is far from those of the training rows.
     pub(super) fn encode(
         &self,
         text: &str,
         is_missing: &Missing,
+        default: OnUnknown,
         inputs: &mut Vec<f32>,
-    ) -> Result<(), EncodingProblem> {
+    ) -> Result<Option<Far>, EncodingProblem> {
         match self {
             Encoding::Number {
                 mean,
                 deviation,
+                is_standardised,
                 missing,
+                seen,
+                rows,
             } => {
                 let number = if is_missing.is(text) {
                     missing.ok_or(EncodingProblem::Missing)?.0
                 } else {
                     number(text).ok_or(EncodingProblem::NotANumber)?
                 };
-                inputs.push(((number - mean.0) / deviation.0) as f32);
+                inputs.push(if *is_standardised {
+                    ((number - mean.0) / deviation.0) as f32
+                } else {
+                    number as f32
+                });
+                let [least, most] = seen.map(|seen| seen.0);
+                let distance = (least - number).max(number - most);
+                let is_far = *rows > 0 && distance > FAR * deviation.0;
+                Ok(is_far.then_some(Far {
+                    value: number,
+                    seen: [least, most],
+                }))
             }
             Encoding::Category {
                 categories,
                 missing,
+                unknown,
+                ..
             } => {
-                let (text, own) = match missing {
-                    _ if !is_missing.is(text) => (Some(text), false),
-                    MissingCategory::Own => (None, true),
-                    MissingCategory::As(category) => (Some(category.as_str()), false),
-                    MissingCategory::Unseen => (None, false),
+                let text = match missing {
+                    _ if !is_missing.is(text) => Some(text),
+                    MissingCategory::As(category) => Some(category.as_str()),
+                    MissingCategory::Own | MissingCategory::Unseen => None,
                     MissingCategory::Refused => return Err(EncodingProblem::Missing),
                 };
+                let start = inputs.len();
                 let is = |category: &String| Some(category.as_str()) == text;
                 inputs.extend(categories.iter().map(|category| one(is(category))));
+                let is_own = text.is_none() && *missing == MissingCategory::Own;
                 if *missing == MissingCategory::Own {
-                    inputs.push(one(own));
+                    inputs.push(one(is_own));
                 }
+                let is_known = is_own || inputs.iter().skip(start).any(|&input| input > 0.0);
+                let rule = unknown.unwrap_or(default);
+                if *unknown == Some(OnUnknown::Own) {
+                    inputs.push(one(!is_known));
+                } else if !is_known && rule == OnUnknown::Error {
+                    return Err(match text {
+                        Some(_) => EncodingProblem::Unknown,
+                        None => EncodingProblem::Missing,
+                    });
+                }
+                Ok(None)
             }
         }
-        Ok(())
     }
 }
 
@@ -228,15 +312,18 @@ fn of_numbers(scan: &Scan<'_>, config: &CsvConfig) -> Encoding {
         }
         OnMissing::Drop | OnMissing::Error => None,
     };
-    let (mean, deviation) = if config.standardise {
-        (mean, deviation(scan, mean))
+    let seen = if scan.numbers == 0 {
+        [mean, mean]
     } else {
-        (0.0, 1.0)
+        [scan.min, scan.max]
     };
     Encoding::Number {
         mean: Exact(mean),
-        deviation: Exact(deviation),
+        deviation: Exact(deviation(scan, mean)),
+        is_standardised: config.standardise,
         missing: missing.map(Exact),
+        seen: seen.map(Exact),
+        rows: scan.numbers,
     }
 }
 
@@ -254,17 +341,28 @@ fn deviation(scan: &Scan<'_>, mean: f64) -> f64 {
     (squares.sum::<f64>() / scan.numbers as f64).sqrt()
 }
 
-fn of_categories(scan: &Scan<'_>, on_missing: OnMissing) -> Encoding {
-    let missing = match on_missing {
+fn of_categories(scan: &Scan<'_>, config: &CsvConfig) -> Encoding {
+    let count = |text: &String| scan.texts.get(text.as_str()).copied().unwrap_or(0);
+    let least = match config.on_unknown {
+        Some(OnUnknown::Own) => config.min_count.unwrap_or(DEFAULT_MIN_COUNT),
+        _ => 0,
+    };
+    let mut categories = scan.sorted();
+    categories.retain(|text| count(text) >= least);
+    let missing = match config.on_missing {
         OnMissing::Mean if scan.missing > 0 => MissingCategory::Own,
         OnMissing::Mean => MissingCategory::Unseen,
-        OnMissing::MostFrequent => scan
-            .most_frequent()
-            .map_or(MissingCategory::Unseen, MissingCategory::As),
+        OnMissing::MostFrequent => {
+            let most_frequent = scan.most_frequent();
+            let most_frequent = most_frequent.filter(|text| categories.contains(text));
+            most_frequent.map_or(MissingCategory::Unseen, MissingCategory::As)
+        }
         OnMissing::Drop | OnMissing::Error => MissingCategory::Refused,
     };
     Encoding::Category {
-        categories: scan.sorted(),
+        counts: categories.iter().map(count).collect(),
+        categories,
         missing,
+        unknown: config.on_unknown,
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::UnknownCategory;
+
 /// A table that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
@@ -196,6 +198,34 @@ pub enum CsvError {
         /// Classes in the training file.
         classes: Vec<String>,
     },
+    /// A category does not occur in the training rows.
+    #[error("line {line} of `{}`: {unknown}", file.display())]
+    UnknownCategory {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// Column, category and the known ones.
+        unknown: UnknownCategory,
+    },
+    /// A table without a header has another number of columns than the training file.
+    #[error(
+        "`{}` has {found} columns without names, the training file {wanted}: columns are known by their position alone",
+        file.display()
+    )]
+    Width {
+        /// Path of the file.
+        file: PathBuf,
+        /// Number of columns of the training file.
+        wanted: usize,
+        /// Number of columns of this file.
+        found: usize,
+    },
+    /// `min_count` is given, but unknown categories have no input.
+    #[error(
+        "`data.min_count` is for `data.on_unknown` \"own\": set that, or leave `data.min_count` out"
+    )]
+    MinCount,
     /// A value is missing although the options forbid it.
     #[error(
         "line {line} of `{}`: the column `{name}` is missing (`{found}`); \
@@ -236,6 +266,9 @@ pub enum CsvError {
         /// Text found.
         found: String,
     },
+    /// A category of a record does not occur in the training rows.
+    #[error("{0}")]
+    RecordCategory(UnknownCategory),
     /// A record lacks a value that all training rows had.
     #[error("the column `{name}` is missing (`{found}`), and the training had no rows without it")]
     RecordMissing {

@@ -9,32 +9,38 @@ mod columns;
 mod config;
 mod encoder;
 mod error;
+mod format;
 mod quotes;
 mod report;
 mod rows;
 mod scan;
+mod stored_column;
 mod table;
 mod target;
+mod transform;
+mod unknown;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub use config::{CsvConfig, Names, OnMissing, OnMissingTarget, TargetKind};
+pub use config::{CsvConfig, Names, OnMissing, OnMissingTarget, OnUnknown, TargetKind};
 pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
 pub use error::CsvError;
 pub use report::{ColumnReport, Contents, CsvReport};
+pub use transform::CsvTransform;
+pub use unknown::UnknownCategory;
 
-use super::numbers::{NumberDataset, Opener, PredictionRows, Samples, TargetValues};
+use super::numbers::{NumberDataset, Samples, TargetValues};
+use super::preprocessing::InputNotes;
 use super::split::{self, Part};
-use super::{Dataset, Splits};
+use super::{Dataset, Preprocessing, Splits};
 use columns::TARGET;
-use rows::Used;
+use format::TableFormat;
+use rows::{EncodedRows, Used};
 use scan::Missing;
 use table::Table;
 use target::TargetColumns;
-
-/// Source of the column names, in messages about other files.
-const TRAINING_FILE: &str = "the training file";
+use transform::TRAINING_FILE;
 
 /// A table after reading, splitting and encoding.
 pub struct CsvData {
@@ -52,8 +58,12 @@ pub struct CsvData {
 ///
 /// Errors in files, columns or splits.
 pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super::DataError> {
+    if config.min_count.is_some() && config.on_unknown != Some(OnUnknown::Own) {
+        return Err(CsvError::MinCount.into());
+    }
     let missing = Missing::new(&config.missing);
-    let table = Table::read(&base.join(&config.file), config)?;
+    let format = TableFormat::of(config);
+    let table = Table::read(&base.join(&config.file), format)?;
     let columns = columns::inputs(&table, config, &missing)?;
     let target = TargetColumns::of(&table, config, &missing)?;
     let places: Vec<usize> = columns.iter().map(|column| column.place).collect();
@@ -84,13 +94,20 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         &missing,
         config.target_kind.is_some(),
     );
-    let inputs = rows::encode(&table, &places, used.rows.iter().copied(), &encoder)?;
+    let mut notes = InputNotes::default();
+    let used_rows = used.rows.iter().copied();
+    let inputs = rows::encode(
+        &table,
+        &places,
+        used_rows,
+        &encoder,
+        of_training(&mut notes),
+    )?;
     let samples = Arc::new(samples(inputs, values, total, &encoder));
-    let opener = opener(config.clone(), target.clone(), Arc::clone(&encoder));
+    let transform = CsvTransform::new(format, Arc::clone(&encoder), target, &table);
     let dataset = |samples: &Arc<Samples>, indices: Vec<u32>, rows: &Arc<[usize]>| {
-        NumberDataset::new(Arc::clone(samples), indices, target.targets.clone())
+        NumberDataset::new(Arc::clone(samples), indices, transform.targets().clone())
             .of_rows(Arc::clone(rows))
-            .with_opener(Arc::clone(&opener))
     };
     let rows: Arc<[usize]> = used.rows.into();
     let phase =
@@ -99,7 +116,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
                 Part::Nothing => None,
                 Part::Count(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
                 Part::Own(file) => {
-                    let (own, rows) = own_file(&base.join(file), config, &target, &encoder)?;
+                    let (own, rows) = own_file(&base.join(file), config, &transform)?;
                     let indices = (0..own.count as u32).collect();
                     Some(Arc::new(dataset(&Arc::new(own), indices, &rows.into())))
                 }
@@ -110,6 +127,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         train: Arc::new(dataset(&samples, parts.train, &rows).with_description(lines)),
         val: phase(&val, parts.val)?,
         test: phase(&test, parts.test)?,
+        preprocessing: Arc::new(Preprocessing::Csv(transform.clone())),
     };
     let encoder = encoder.as_ref().clone();
     Ok(CsvData {
@@ -133,52 +151,37 @@ fn samples(inputs: Vec<f32>, values: TargetValues, count: usize, encoder: &Encod
     }
 }
 
-/// Returns the indices of the encoder's columns in another file.
-fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, CsvError> {
-    let columns = encoder.columns.iter();
-    columns
-        .map(|column| table.column(&column.name, TRAINING_FILE))
-        .collect()
-}
-
 /// Returns the samples of a phase's separate file, and the rows that they come from.
 fn own_file(
     file: &Path,
     config: &CsvConfig,
-    target: &TargetColumns,
-    encoder: &Encoder,
+    CsvTransform {
+        format,
+        encoder,
+        target,
+        ..
+    }: &CsvTransform,
 ) -> Result<(Samples, Vec<usize>), super::DataError> {
-    let table = Table::read(file, config)?;
-    let places = places(&table, encoder)?;
+    let table = Table::read(file, *format)?;
+    let names = encoder.columns.iter().map(|column| &column.name);
+    let places = names.map(|name| table.column(name, TRAINING_FILE));
+    let places: Vec<usize> = places.collect::<Result<_, _>>()?;
     let target_places = target.places(&table, TRAINING_FILE)?;
     let used = Used::of(&table, &places, &target_places, config)?;
     let values = target.values(&table, &target_places, &used.rows)?;
-    let inputs = rows::encode(&table, &places, used.rows.iter().copied(), encoder)?;
+    let mut notes = InputNotes::default();
+    let used_rows = used.rows.iter().copied();
+    let inputs = rows::encode(&table, &places, used_rows, encoder, of_training(&mut notes))?;
     let samples = samples(inputs, values, used.rows.len(), encoder);
     Ok((samples, used.rows))
 }
 
-/// Returns the reader of files for predictions, which uses all rows, with or without targets. Targets
-/// are known if all rows have valid ones.
-fn opener(config: CsvConfig, target: TargetColumns, encoder: Arc<Encoder>) -> Opener {
-    Arc::new(move |file: &Path| {
-        let table = Table::read(file, &config)?;
-        let places = places(&table, &encoder)?;
-        let count = table.rows.len();
-        let inputs = rows::encode(&table, &places, 0..count, &encoder)?;
-        let all: Vec<usize> = (0..count).collect();
-        let known = target.places(&table, TARGET);
-        let known = known.and_then(|places| target.values(&table, &places, &all));
-        Ok(PredictionRows {
-            has_targets: known.is_ok(),
-            samples: samples(
-                inputs,
-                known.unwrap_or_else(|_| target.nothing(count)),
-                count,
-                &encoder,
-            ),
-        })
-    })
+/// Encoding of training, validation and test rows.
+fn of_training(notes: &mut InputNotes) -> EncodedRows<'_> {
+    EncodedRows {
+        unknown: OnUnknown::Zeros,
+        notes,
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use super::columns::not_a_number;
 use super::encoder::{Encoder, EncodingProblem};
 use super::scan::Missing;
 use super::table::Table;
-use super::{CsvConfig, CsvError, OnMissing, OnMissingTarget};
+use super::{CsvConfig, CsvError, OnMissing, OnMissingTarget, OnUnknown};
+use crate::preprocessing::InputNotes;
 
 /// Indices of the rows to use, in their order, and the numbers of rows left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,26 +70,42 @@ fn is_missing(table: &Table, row: usize, place: usize, key: &'static str) -> Csv
     }
 }
 
+/// How the rows of a table are encoded.
+pub(super) struct EncodedRows<'a> {
+    /// Handling of unknown categories, unless the configuration sets it.
+    pub(super) unknown: OnUnknown,
+    pub(super) notes: &'a mut InputNotes,
+}
+
 /// Encodes the inputs of these rows, in order; `places` are the indices of the encoder's columns.
 pub(super) fn encode(
     table: &Table,
     places: &[usize],
     rows: impl ExactSizeIterator<Item = usize>,
     encoder: &Encoder,
+    EncodedRows { unknown, notes }: EncodedRows<'_>,
 ) -> Result<Vec<f32>, CsvError> {
     let missing = Missing::new(&encoder.missing);
     let mut inputs = Vec::with_capacity(rows.len() * encoder.width());
     for row in rows {
         for (column, &place) in encoder.columns.iter().zip(places) {
             let text = table.field(row, place);
-            let result = column.encoding.encode(text, &missing, &mut inputs);
-            result.map_err(|refusal| match refusal {
+            let result = column.encoding.encode(text, &missing, unknown, &mut inputs);
+            let far = result.map_err(|refusal| match refusal {
                 EncodingProblem::Missing => is_missing(table, row, place, "data.on_missing"),
                 EncodingProblem::NotANumber => {
                     let otherwise = "list the column in `data.categorical`";
                     not_a_number(table, row, place, otherwise)
                 }
+                EncodingProblem::Unknown => CsvError::UnknownCategory {
+                    file: table.file.clone(),
+                    line: table.line(row),
+                    unknown: column.unknown(text),
+                },
             })?;
+            if let Some(far) = far {
+                notes.add_far(|| far.at(table.line(row), &column.name));
+            }
         }
     }
     Ok(inputs)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
 
-use super::{CsvConfig, CsvError, quotes};
+use super::{CsvError, TableFormat, quotes};
 use crate::signature;
 
 /// A table as text.
@@ -20,14 +20,8 @@ pub(super) struct Table {
 
 impl Table {
     /// Reads a complete file.
-    pub(super) fn read(file: &Path, config: &CsvConfig) -> Result<Table, crate::DataError> {
-        let delimiter = u8::try_from(config.delimiter)
-            .ok()
-            .filter(|c| c.is_ascii() && !matches!(c, b'"' | b'\n' | b'\r' | 0));
-        let Some(delimiter) = delimiter else {
-            let found = config.delimiter;
-            return Err(CsvError::Delimiter { found }.into());
-        };
+    pub(super) fn read(file: &Path, format: TableFormat) -> Result<Table, crate::DataError> {
+        let delimiter = format.delimiter()?;
         let bytes = crate::file::unpacked(file)?;
         if let Some(found) = signature::of(&bytes) {
             return Err(crate::file::other_format(file, found, false));
@@ -40,13 +34,13 @@ impl Table {
             .flexible(true)
             .trim(Trim::All)
             .from_reader(text);
-        let mut rows = records(reader, file, config.header)?.into_iter();
+        let mut rows = records(reader, file, format.header)?.into_iter();
         let empty = || crate::DataError::Empty {
             file: file.to_owned(),
         };
         let first = rows.next().ok_or_else(empty)?;
-        let names = names(&first, config.header);
-        let rows: Vec<StringRecord> = if config.header {
+        let names = names(&first, format.header);
+        let rows: Vec<StringRecord> = if format.header {
             rows.collect()
         } else {
             std::iter::once(first).chain(rows).collect()
@@ -68,7 +62,7 @@ impl Table {
             file: file.to_owned(),
             names,
             rows,
-            header: config.header,
+            header: format.header,
         })
     }
 

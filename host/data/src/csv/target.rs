@@ -1,17 +1,63 @@
 //! Targets: the classes of one column, or the numbers of one or several.
 
+use serde::{Deserialize, Serialize};
+
 use super::columns::{TARGET, not_a_number};
 use super::scan::{Missing, Scan, number};
 use super::table::Table;
 use super::{CsvConfig, CsvError, TargetKind};
 use crate::Targets;
 use crate::numbers::TargetValues;
+use crate::preprocessing::target_names;
 
 /// Target columns and their kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredTarget", into = "StoredTarget")]
 pub(super) struct TargetColumns {
     pub(super) names: Vec<String>,
+    /// Classes are those of the complete training file, so that one that only the test has is known.
     pub(super) targets: Targets,
+}
+
+/// Serialised form of target columns.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredTarget {
+    columns: Vec<String>,
+    #[serde(with = "target_names")]
+    targets: Targets,
+}
+
+impl From<TargetColumns> for StoredTarget {
+    fn from(target: TargetColumns) -> StoredTarget {
+        StoredTarget {
+            columns: target.names,
+            targets: target.targets,
+        }
+    }
+}
+
+impl TryFrom<StoredTarget> for TargetColumns {
+    type Error = String;
+
+    fn try_from(stored: StoredTarget) -> Result<TargetColumns, String> {
+        let StoredTarget { columns, targets } = stored;
+        let fits = match &targets {
+            Targets::Class(_) => columns.len() == 1,
+            Targets::Numbers(names) => *names == columns,
+            Targets::ClassPerPosition(_) => false,
+        };
+        if !fits {
+            return Err(
+                "a table's targets are classes of one column, or numbers named as their columns"
+                    .to_owned(),
+            );
+        }
+        Ok(TargetColumns {
+            names: columns,
+            targets,
+        })
+    }
 }
 
 impl TargetColumns {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 pub use config::GrammarConfig;
 
-use super::text::{TextDataset, Tokens, Vocabulary};
-use super::{DataError, Dataset, Splits};
+use super::text::{TextDataset, TextTransform, Tokens, Vocabulary};
+use super::{DataError, Dataset, Preprocessing, Splits};
 use sconce_ops::random;
 
 /// Generates the sentences. Sample i of a phase depends only on (seed, phase, i).
@@ -51,6 +51,10 @@ pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, DataErro
         train: dataset("train", config.train),
         val: phase("val", config.val),
         test: phase("test", config.test),
+        preprocessing: Arc::new(Preprocessing::Text(TextTransform::new(
+            Arc::clone(&vocabulary),
+            config.context,
+        ))),
     })
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use image::imageops::{self, FilterType};
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Pixel};
+use serde::{Deserialize, Serialize};
 
 use super::{ColourMode, ImageFolderError, Resize, Undecodable, jpeg};
 use crate::regular_file::read_regular;
@@ -26,16 +27,23 @@ pub(crate) fn decoding_threads() -> usize {
 }
 
 /// Format in which images are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DecodedFormat {
-    pub(super) mode: ColourMode,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecodedFormat {
+    pub(crate) mode: ColourMode,
     /// Height and width.
-    pub(super) size: [usize; 2],
+    pub(crate) size: [usize; 2],
     /// How images of other sizes are resized; none: they are errors.
-    pub(super) resize: Option<Resize>,
+    pub(crate) resize: Option<Resize>,
 }
 
 impl DecodedFormat {
+    /// Returns channels, height and width.
+    pub(crate) fn shape(self) -> [usize; 3] {
+        let [height, width] = self.size;
+        [self.mode.channels(), height, width]
+    }
+
     /// Returns the number of bytes of an image.
     pub(super) fn bytes(&self) -> Option<usize> {
         let [height, width] = self.size;

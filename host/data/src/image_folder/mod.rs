@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use config::{ColourMode, ImageFolderConfig, Resize};
-pub(super) use decode::decoding_threads;
+pub(super) use decode::{DecodedFormat, decoding_threads};
 pub use error::{ImageFolderError, Undecodable};
 
-use super::images::{Assembly, Images, OwnImages};
+use super::images::{Assembly, ImageFormat, Images, OwnImages};
 use super::memory::{MOST_DECODED, MemoryUse};
 use super::{DataError, Splits, split};
-use decode::DecodedFormat;
 use on_demand::ImageFiles;
 use scan::Listing;
 
@@ -70,7 +69,7 @@ pub(super) fn load(
         normalise: &config.normalise,
         augment: &config.augment,
         seed,
-        opener: Some(Arc::new(move |place| unlabelled(place, form))),
+        format: ImageFormat::Files(form),
     };
     assembly.splits(images, parts, val, test)
 }
@@ -87,7 +86,7 @@ fn read(
 }
 
 /// Reads an image, or all images in a directory sorted by path, for predictions.
-fn unlabelled(place: &Path, form: DecodedFormat) -> Result<Images, DataError> {
+pub(super) fn unlabelled(place: &Path, form: DecodedFormat) -> Result<Images, DataError> {
     let files = scan::images(place)?;
     let labels = vec![0; files.len()];
     images(files, labels, form, place, MemoryUse::Auto)
@@ -100,8 +99,7 @@ fn images(
     place: &Path,
     memory: MemoryUse,
 ) -> Result<Images, DataError> {
-    let [height, width] = form.size;
-    let shape = [form.mode.channels(), height, width];
+    let shape = form.shape();
     let names = files.iter().map(|file| name_in(file, place)).collect();
     let images = if memory.is_whole(form.total(files.len()), MOST_DECODED) {
         Images::new(decode::all(&files, form)?, shape, labels)

@@ -187,12 +187,13 @@ fn phases_have_parts_or_directories_of_their_own() {
 fn directories_and_single_images_are_opened_for_predictions() {
     let directory = animals();
     let keys = json!({"augment": {"flip": "horizontal"}});
-    let train = read(&directory, &keys).expect("it is right").train;
-    let opened = train.open(&directory.path().join("cat")).expect("right");
+    let learnt = read(&directory, &keys).expect("it is right").preprocessing;
+    let opened = learnt.open(&directory.path().join("cat"));
+    let opened = opened.expect("it is right").samples;
     assert_eq!(reds(opened.as_ref()), [10, 20, 30]);
     assert!(opened.plain().is_none(), "nothing is random");
     let file = directory.path().join("dog/b.png");
-    let opened = train.open(&file).expect("it is right");
+    let opened = learnt.open(&file).expect("it is right").samples;
     assert_eq!(reds(opened.as_ref()), [50]);
     save(&directory, "other.png", &image(1, 3, 3));
     for (name, words) in [
@@ -201,7 +202,7 @@ fn directories_and_single_images_are_opened_for_predictions() {
         ("nowhere", "there is no such file"),
     ] {
         let place = directory.path().join(name);
-        let error = train.open(&place).err().expect(words).to_string();
+        let error = learnt.open(&place).err().expect(words).to_string();
         assert!(error.contains(words), "{error}");
     }
 }

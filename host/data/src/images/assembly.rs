@@ -1,14 +1,14 @@
 //! Assembly of images into the data sets of the phases, common to all sources of images.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{AugmentConfig, Augmentation, ImageDataset, Images, Normalisation, NormaliseConfig};
+use super::{
+    AugmentConfig, Augmentation, ChannelStatistics, ImageDataset, ImageFormat, ImageTransform,
+    Images, Normalisation, NormaliseConfig,
+};
 use crate::split::{Part, Parts};
-use crate::{DataError, Dataset, Splits};
-
-/// Reads the images of a file for predictions, with placeholder labels.
-pub(crate) type Opener = Arc<dyn Fn(&Path) -> Result<Images, DataError> + Send + Sync>;
+use crate::{DataError, Dataset, Preprocessing, Splits};
 
 /// Common properties of all images of a task.
 pub(crate) struct Assembly<'a> {
@@ -16,7 +16,7 @@ pub(crate) struct Assembly<'a> {
     pub(crate) normalise: &'a NormaliseConfig,
     pub(crate) augment: &'a AugmentConfig,
     pub(crate) seed: u64,
-    pub(crate) opener: Option<Opener>,
+    pub(crate) format: ImageFormat,
 }
 
 impl Assembly<'_> {
@@ -28,17 +28,16 @@ impl Assembly<'_> {
         val: Part<OwnImages>,
         test: Part<OwnImages>,
     ) -> Result<Splits, DataError> {
-        let normalisation = Normalisation::new(self.normalise, &images, &parts.train)?;
+        let statistics = ChannelStatistics::fit(self.normalise, &images, &parts.train)?;
         let augmentation = Augmentation::new(self.augment, images.shape(), self.seed)?;
         let images = Arc::new(images);
         let train = ImageDataset {
             augmentation,
-            opener: self.opener,
             ..ImageDataset::new(
                 Arc::clone(&images),
                 parts.train,
-                normalisation,
-                self.classes,
+                Normalisation::of(&statistics),
+                self.classes.clone(),
             )
         };
         let phase = |part, indices| -> Result<Option<Arc<dyn Dataset>>, DataError> {
@@ -54,6 +53,11 @@ impl Assembly<'_> {
             train: Arc::new(train),
             val,
             test,
+            preprocessing: Arc::new(Preprocessing::Images(ImageTransform::new(
+                self.format,
+                statistics,
+                self.classes,
+            ))),
         })
     }
 }

@@ -2,36 +2,86 @@
 
 use std::thread;
 
+use serde::{Deserialize, Serialize};
+
 use super::{DataError, Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
+use crate::exact::Exact;
 use crate::image_folder::decoding_threads;
 
-/// Lookup tables for the 256 values of a pixel: (x / 255 − mean) / standard deviation.
-#[derive(Clone, Debug)]
-pub(crate) struct Normalisation {
-    /// One table per channel.
-    tables: Vec<[f32; 256]>,
+/// Mean and standard deviation of each channel, of pixels from 0 to 255.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredStatistics", into = "StoredStatistics")]
+pub(crate) struct ChannelStatistics {
+    channels: Vec<(f64, f64)>,
 }
 
-impl Normalisation {
-    /// Creates the configured normalisation, for training on the images at `indices`.
-    pub(crate) fn new(
+/// Serialised form of statistics.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredStatistics {
+    mean: Vec<Exact>,
+    deviation: Vec<Exact>,
+}
+
+impl From<ChannelStatistics> for StoredStatistics {
+    fn from(statistics: ChannelStatistics) -> StoredStatistics {
+        let channels = statistics.channels.iter();
+        let channels = channels.map(|&(mean, deviation)| (Exact(mean), Exact(deviation)));
+        let (mean, deviation) = channels.unzip();
+        StoredStatistics { mean, deviation }
+    }
+}
+
+impl TryFrom<StoredStatistics> for ChannelStatistics {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredStatistics) -> Result<ChannelStatistics, &'static str> {
+        let StoredStatistics { mean, deviation } = stored;
+        if mean.len() != deviation.len() {
+            return Err("there are more or fewer means than deviations");
+        }
+        let channels = mean.iter().zip(&deviation);
+        let channels: Vec<(f64, f64)> = channels
+            .map(|(mean, deviation)| (mean.0, deviation.0))
+            .collect();
+        let are_valid = channels.iter().all(|(mean, deviation)| {
+            (0.0..=255.0).contains(mean) && *deviation > 0.0 && *deviation <= 255.0
+        });
+        if are_valid {
+            Ok(ChannelStatistics { channels })
+        } else {
+            Err("means must be from 0 to 255, deviations above 0 and at most 255")
+        }
+    }
+}
+
+impl ChannelStatistics {
+    /// Returns the statistics for the configured normalisation, for training on the images at `indices`.
+    pub(crate) fn fit(
         config: &NormaliseConfig,
         images: &Images,
         indices: &[u32],
-    ) -> Result<Normalisation, DataError> {
+    ) -> Result<ChannelStatistics, DataError> {
         let [channels, ..] = images.shape();
         match config {
-            NormaliseConfig::Rule(NormaliseRule::Computed) => Normalisation::of(images, indices),
-            NormaliseConfig::Rule(NormaliseRule::None) => Ok(Normalisation {
-                tables: vec![table(0.0, 255.0); channels],
+            NormaliseConfig::Rule(NormaliseRule::Computed) => {
+                ChannelStatistics::of(images, indices)
+            }
+            NormaliseConfig::Rule(NormaliseRule::None) => Ok(ChannelStatistics {
+                channels: vec![(0.0, 255.0); channels],
             }),
-            NormaliseConfig::Known(known) => Ok(Normalisation::known(known, channels)?),
+            NormaliseConfig::Known(known) => Ok(ChannelStatistics::known(known, channels)?),
         }
     }
 
-    /// Uses mean and standard deviation of each channel of the images at `indices`. The sums are
+    /// Returns the number of channels.
+    pub(super) fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Computes mean and standard deviation of each channel of the images at `indices`. The sums are
     /// integers, so that they do not depend on the order.
-    pub(crate) fn of(images: &Images, indices: &[u32]) -> Result<Normalisation, DataError> {
+    fn of(images: &Images, indices: &[u32]) -> Result<ChannelStatistics, DataError> {
         let [_, height, width] = images.shape();
         let sums = if images.is_in_memory() {
             sums(images, indices)?
@@ -39,7 +89,7 @@ impl Normalisation {
             sums_on_demand(images, indices)?
         };
         let count = (indices.len() * height * width).max(1) as f64;
-        let tables = sums.iter().map(|&(sum, squares)| {
+        let channels = sums.iter().map(|&(sum, squares)| {
             let mean = sum as f64 / count;
             let variance = squares as f64 / count - mean * mean;
             // Constant channels can't be scaled to standard deviation 1.
@@ -48,14 +98,14 @@ impl Normalisation {
             } else {
                 255.0
             };
-            table(mean, deviation)
+            (mean, deviation)
         });
-        Ok(Normalisation {
-            tables: tables.collect(),
+        Ok(ChannelStatistics {
+            channels: channels.collect(),
         })
     }
 
-    fn known(known: &MeanDeviation, channels: usize) -> Result<Normalisation, ImagesError> {
+    fn known(known: &MeanDeviation, channels: usize) -> Result<ChannelStatistics, ImagesError> {
         let MeanDeviation { mean, deviation } = known;
         if (mean.len(), deviation.len()) != (channels, channels) {
             return Err(ImagesError::Channels {
@@ -73,11 +123,29 @@ impl Normalisation {
             return Err(outside("deviation", found, "above 0 and at most 1"));
         }
         let pairs = mean.iter().zip(deviation);
-        Ok(Normalisation {
-            tables: pairs
-                .map(|(mean, deviation)| table(mean * 255.0, deviation * 255.0))
+        Ok(ChannelStatistics {
+            channels: pairs
+                .map(|(mean, deviation)| (mean * 255.0, deviation * 255.0))
                 .collect(),
         })
+    }
+}
+
+/// Lookup tables for the 256 values of a pixel: (x − mean) / standard deviation.
+#[derive(Clone, Debug)]
+pub(crate) struct Normalisation {
+    /// One table per channel.
+    tables: Vec<[f32; 256]>,
+}
+
+impl Normalisation {
+    pub(crate) fn of(statistics: &ChannelStatistics) -> Normalisation {
+        let channels = statistics.channels.iter();
+        Normalisation {
+            tables: channels
+                .map(|&(mean, deviation)| table(mean, deviation))
+                .collect(),
+        }
     }
 
     /// Appends the normalised values of an image, channel by channel with `plane` pixels each.

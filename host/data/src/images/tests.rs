@@ -9,7 +9,8 @@ fn images() -> Arc<Images> {
 }
 
 fn dataset(indices: &[u32], training: &[u32]) -> ImageDataset {
-    let normalisation = Normalisation::of(&images(), training).expect("read");
+    let statistics = ChannelStatistics::fit(&NormaliseConfig::default(), &images(), training);
+    let normalisation = Normalisation::of(&statistics.expect("read"));
     let names = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
     ImageDataset::new(images(), indices.to_vec(), normalisation, names)
 }
@@ -50,7 +51,8 @@ fn pixels_are_normalised_by_the_training_images() {
 #[test]
 fn images_of_one_value_become_zeros() {
     let flat = Images::new(vec![77; 8], [1, 2, 2], vec![0, 0]);
-    let normalisation = Normalisation::of(&flat, &[0, 1]).expect("read");
+    let statistics = ChannelStatistics::fit(&NormaliseConfig::default(), &flat, &[0, 1]);
+    let normalisation = Normalisation::of(&statistics.expect("read"));
     let mut numbers = Vec::new();
     normalisation.apply(&[77, 0, 255, 77], 4, &mut numbers);
     assert!(numbers[0].abs() < 1e-6 && numbers.iter().all(|number| number.is_finite()));
@@ -64,7 +66,7 @@ fn of_two_channels() -> Images {
 
 fn normalised(config: &NormaliseConfig) -> Result<Vec<f32>, DataError> {
     let images = of_two_channels();
-    let normalisation = Normalisation::new(config, &images, &[0, 1])?;
+    let normalisation = Normalisation::of(&ChannelStatistics::fit(config, &images, &[0, 1])?);
     let mut numbers = Vec::new();
     let mut buffer = Vec::new();
     let (pixels, _) = images.image(0, &mut buffer)?.expect("there are two");

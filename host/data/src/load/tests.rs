@@ -1,5 +1,7 @@
 //! From configurations and files to splits, and configurations that do not fit.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

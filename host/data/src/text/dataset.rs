@@ -66,12 +66,6 @@ impl Dataset for TextDataset {
         Some(&self.vocabulary)
     }
 
-    /// Opens the windows of a text file, one after the other.
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
-        let [context] = self.shape;
-        whole(file, "text", &self.vocabulary, context, MemoryUse::Auto)
-    }
-
     fn describe(&self) -> Vec<String> {
         let [context] = self.shape;
         let unit = self.vocabulary.unit().plural();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::content::Text;
 use super::dataset::{whole, windows};
-use super::{TextConfig, TextError, TextPart};
-use crate::{DataError, Splits};
+use super::{TextConfig, TextError, TextPart, TextTransform};
+use crate::{DataError, Preprocessing, Splits};
 
 /// Reads a text and divides it: the training part first, then validation, then test.
 ///
@@ -43,6 +43,10 @@ pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, DataError
         train: windows(&train, "training's text", stride)?,
         val: phase(&val, "validation's text", train_end, val_end)?,
         test: phase(&test, "test's text", val_end, total)?,
+        preprocessing: Arc::new(Preprocessing::Text(TextTransform::new(
+            Arc::clone(&vocabulary),
+            context,
+        ))),
     })
 }
 

@@ -7,6 +7,7 @@ mod error;
 mod load;
 mod streamed;
 mod tokens;
+mod transform;
 mod vocabulary;
 
 pub(super) use config::context;
@@ -15,6 +16,7 @@ pub use dataset::TextDataset;
 pub use error::TextError;
 pub(super) use load::load;
 pub(super) use tokens::Tokens;
+pub use transform::TextTransform;
 pub use vocabulary::{Unknown, Vocabulary};
 
 #[cfg(test)]

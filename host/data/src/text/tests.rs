@@ -94,10 +94,8 @@ fn parts_are_in_order_and_share_nothing() {
     let test = splits.test.expect("a test");
     assert_eq!(samples(test.as_ref()), pairs(&[("cb", "bä")]));
     // Opened for predictions.
-    let opened = splits
-        .train
-        .open(&directory.path().join("own"))
-        .expect("data");
+    let opened = splits.preprocessing.open(&directory.path().join("own"));
+    let opened = opened.expect("data").samples;
     assert_eq!(samples(opened.as_ref()), samples(test.as_ref()));
 }
 

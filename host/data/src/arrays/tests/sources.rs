@@ -105,10 +105,10 @@ fn parts_keep_the_classes_shares_and_the_trainings_scale() {
     let splits = place.load(arrays(), &own).expect("it is right");
     let expected = (vec![0.0; 4], vec![1.0, 0.0]);
     assert_eq!(all(&splits.test.expect("test")), expected);
-    let opened = splits.train.open(&place.path("own.npy")).expect("right");
-    assert_eq!(all(&opened).0, expected.0);
-    let error = splits
-        .train
+    let learnt = splits.preprocessing;
+    let opened = learnt.open(&place.path("own.npy")).expect("right");
+    assert_eq!(all(&opened.samples).0, expected.0);
+    let error = learnt
         .open(&place.path("mine.npy"))
         .err()
         .expect("another shape");
@@ -214,12 +214,16 @@ fn safetensors_are_arrays_too() {
         (vec![1.0, 2.0, 3.0, 4.0], vec![1.0, 0.0, 1.0, 1.0])
     );
     let keys = json!({"inputs": "images", "targets": "measured", "standardise": true});
-    let train = load(&keys).expect("right").train;
+    let Splits {
+        train,
+        preprocessing,
+        ..
+    } = load(&keys).expect("right");
     assert_eq!(train.sample_shape(), [1, 1, 2]);
     let expected = [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0];
     assert_eq!(all(&train), (expected.to_vec(), vec![0.5, 0.25, 0.75, 1.5]));
-    let opened = train.open(&place.path("file")).expect("right");
-    assert_eq!(all(&opened).0, expected);
+    let opened = preprocessing.open(&place.path("file")).expect("right");
+    assert_eq!(all(&opened.samples).0, expected);
     place.write("text", b"hello there");
     for (keys, words) in [
         (
@@ -268,7 +272,8 @@ fn without_targets_the_inputs_are_their_own() {
     );
     // Inputs as the model gets them, by the training's statistics in validation and prediction too.
     let val = splits.val.expect("val");
-    let opened = splits.train.open(&place.path("z.npy")).expect("right");
+    let opened = splits.preprocessing.open(&place.path("z.npy"));
+    let opened = opened.expect("right").samples;
     assert!(opened.has_targets());
     for (data, expected) in [
         (

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::shift::{Draw, Shift};
 use super::*;
-use crate::images::{Assembly, Images, NormaliseConfig, NormaliseRule, OwnImages};
+use crate::images::{Assembly, ImageFormat, Images, NormaliseConfig, NormaliseRule, OwnImages};
 use crate::split::{Part, Parts};
 use crate::{Dataset, Splits};
 
@@ -115,9 +115,7 @@ fn splits(config: &AugmentConfig, seed: u64) -> Result<Splits, crate::DataError>
         normalise: &NormaliseConfig::Rule(NormaliseRule::None),
         augment: config,
         seed,
-        opener: Some(Arc::new(|_| {
-            Ok(Images::new(vec![9; 60], [3, 4, 5], vec![0]))
-        })),
+        format: ImageFormat::Idx { shape: [3, 4, 5] },
     };
     assembly.splits(images, parts, Part::Count(2), Part::Own(own))
 }
@@ -163,9 +161,19 @@ fn only_training_is_augmented() {
         };
         assert_eq!(of(strong, 1), of(plain, 0));
     }
-    let opened = strong.train.open("file".as_ref()).expect("it is right");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let header = [
+        [0, 0, 8, 4],
+        [0, 0, 0, 1],
+        [0, 0, 0, 3],
+        [0, 0, 0, 4],
+        [0, 0, 0, 5],
+    ];
+    let bytes = [header.as_flattened(), &[9; 60]].concat();
+    std::fs::write(file.path(), bytes).expect("written");
+    let opened = strong.preprocessing.open(file.path()).expect("it is right");
     assert_eq!(
-        numbers(opened.as_ref(), &[0], 1),
+        numbers(opened.samples.as_ref(), &[0], 1),
         [(9.0_f64 / 255.0) as f32; 60]
     );
 }

@@ -1,0 +1,111 @@
+//! Inputs opened for predictions: their samples, and remarks on them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Dataset;
+use crate::printable::printable;
+
+/// Samples to predict.
+#[derive(Clone)]
+pub struct OpenedInput {
+    /// The samples. Their targets are placeholders unless [`Dataset::has_targets`].
+    pub samples: Arc<dyn Dataset>,
+    /// What is unusual about them.
+    pub notes: InputNotes,
+}
+
+impl OpenedInput {
+    /// Samples without anything unusual.
+    pub(crate) fn new(samples: Arc<dyn Dataset>) -> OpenedInput {
+        OpenedInput {
+            samples,
+            notes: InputNotes::default(),
+        }
+    }
+}
+
+/// What is unusual about an input, but doesn't prevent predictions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InputNotes {
+    /// Names of columns that the model doesn't know; they are ignored.
+    pub added_columns: Vec<String>,
+    /// Number of values that are further from those of the training than ten standard deviations.
+    pub far_values: usize,
+    /// First of these values.
+    pub first_far: Option<FarValue>,
+}
+
+/// A value far from those of the training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FarValue {
+    /// Line of the value's row, from 1.
+    pub line: u64,
+    /// Column of the value.
+    pub column: String,
+    /// The value.
+    pub value: f64,
+    /// Smallest and largest value in the training.
+    pub seen: [f64; 2],
+}
+
+impl InputNotes {
+    /// Whether there is nothing unusual.
+    pub fn is_empty(&self) -> bool {
+        *self == InputNotes::default()
+    }
+
+    /// Counts a value far from those of the training.
+    pub(crate) fn add_far(&mut self, value: impl FnOnce() -> FarValue) {
+        self.far_values += 1;
+        if self.first_far.is_none() {
+            self.first_far = Some(value());
+        }
+    }
+
+    /// Returns a sentence for each kind of remark.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.added_columns.is_empty() {
+            let names = self.added_columns.iter();
+            let names: Vec<String> = names.map(|name| format!("`{}`", printable(name))).collect();
+            lines.push(format!(
+                "ignored columns that the training didn't have: {}",
+                names.join(", ")
+            ));
+        }
+        if let Some(first) = &self.first_far {
+            let count = match self.far_values {
+                1 => "a value is".to_owned(),
+                count => format!("{count} values are"),
+            };
+            lines.push(format!(
+                "{count} far from those of the training, by more than ten standard deviations; the first: {first}"
+            ));
+        }
+        lines
+    }
+}
+
+impl fmt::Display for FarValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [least, most] = self.seen;
+        let column = printable(&self.column);
+        write!(
+            f,
+            "line {}, column `{column}`, {} (in the training from {least} to {most})",
+            self.line, self.value
+        )
+    }
+}
+
+/// Description of an input of a model, for a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputDescription {
+    /// Name: a column, `image`, `text` or `input`.
+    pub name: String,
+    /// Kind, such as `number` or `category`.
+    pub kind: String,
+    /// Which values are known or expected.
+    pub values: String,
+}

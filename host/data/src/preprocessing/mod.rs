@@ -1,0 +1,148 @@
+//! What is learnt from the training data, and how other data become inputs of the same model.
+//!
+//! [`load()`](crate::load()) fits a [`Preprocessing`] to the training samples, once: statistics, tables of categories,
+//! names of classes, a vocabulary, sizes. It is data, kept with the model, and transforms what a model is given later
+//! without the training data and without the manifest.
+//!
+//! **Parts**
+//! - [`Preprocessing`]: a transform for each kind of data, defined by that kind's module.
+//! - `stored`: its file, versioned and checked; an [error](PreprocessingError) for each way it can be wrong.
+//! - `target_names`: serialised form of [`Targets`].
+//! - `input`: what of an opened input is worth a remark, and descriptions of the inputs.
+
+mod error;
+mod input;
+mod stored;
+pub(crate) mod target_names;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use error::PreprocessingError;
+pub use input::{FarValue, InputDescription, InputNotes, OpenedInput};
+use serde::{Deserialize, Serialize};
+pub use stored::PREPROCESSING;
+
+use crate::arrays::ArrayTransform;
+use crate::csv::CsvTransform;
+use crate::images::ImageTransform;
+use crate::text::TextTransform;
+use crate::{DataError, Inputs, Targets, Vocabulary};
+
+/// What was learnt from the training data; transforms other data in the same way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preprocessing {
+    /// Rows of a table.
+    Csv(CsvTransform),
+    /// Images.
+    Images(ImageTransform),
+    /// Arrays.
+    Arrays(ArrayTransform),
+    /// Text.
+    Text(TextTransform),
+    /// Samples generated from a seed, from which nothing is learnt.
+    Generated(GeneratedSamples),
+}
+
+/// Shape and targets of generated samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratedSamples {
+    /// Shape of a sample's input.
+    #[serde(deserialize_with = "shape")]
+    pub shape: Vec<usize>,
+    /// Targets of the samples.
+    #[serde(with = "target_names")]
+    pub targets: Targets,
+}
+
+/// Returns the number of elements of a shape; none if there are none, or too many to count.
+pub(crate) fn elements(shape: &[usize]) -> Option<usize> {
+    let sides = shape.iter();
+    let product = sides.copied().try_fold(1, usize::checked_mul);
+    product.filter(|&product| product > 0)
+}
+
+fn shape<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
+    let shape = Vec::deserialize(deserializer)?;
+    if elements(&shape).is_none() {
+        let problem = format!("samples can't have the shape {shape:?}");
+        return Err(serde::de::Error::custom(problem));
+    }
+    Ok(shape)
+}
+
+impl Preprocessing {
+    /// Returns the shape of a sample's input, as [`Dataset::sample_shape`](crate::Dataset::sample_shape).
+    pub fn sample_shape(&self) -> Vec<usize> {
+        match self {
+            Preprocessing::Csv(table) => vec![table.encoder().width()],
+            Preprocessing::Images(images) => images.shape().to_vec(),
+            Preprocessing::Arrays(arrays) => arrays.shape().to_vec(),
+            Preprocessing::Text(text) => vec![text.context()],
+            Preprocessing::Generated(samples) => samples.shape.clone(),
+        }
+    }
+
+    /// Returns the content of a sample's input.
+    pub fn inputs(&self) -> Inputs {
+        match self {
+            Preprocessing::Text(text) => Inputs::Tokens(text.vocabulary().len()),
+            _ => Inputs::Numbers,
+        }
+    }
+
+    /// Returns the kind of the targets, with their names.
+    pub fn targets(&self) -> Targets {
+        match self {
+            Preprocessing::Csv(table) => table.targets().clone(),
+            Preprocessing::Images(images) => Targets::Class(images.classes().to_vec()),
+            Preprocessing::Arrays(arrays) => arrays.targets().clone(),
+            Preprocessing::Text(text) => Targets::ClassPerPosition(text.vocabulary().names()),
+            Preprocessing::Generated(samples) => samples.targets.clone(),
+        }
+    }
+
+    /// Returns the vocabulary of text inputs; none for other inputs.
+    pub fn vocabulary(&self) -> Option<&Vocabulary> {
+        match self {
+            Preprocessing::Text(text) => Some(text.vocabulary()),
+            _ => None,
+        }
+    }
+
+    /// Describes each input, for a table: columns of a table, otherwise one.
+    pub fn describe_inputs(&self) -> Vec<InputDescription> {
+        match self {
+            Preprocessing::Csv(table) => table.describe_inputs(),
+            Preprocessing::Images(images) => vec![images.describe_input()],
+            Preprocessing::Arrays(arrays) => vec![arrays.describe_input()],
+            Preprocessing::Text(text) => vec![text.describe_input()],
+            Preprocessing::Generated(samples) => vec![InputDescription {
+                name: "input".to_owned(),
+                kind: "generated".to_owned(),
+                values: format!("numbers of shape {:?}", samples.shape),
+            }],
+        }
+    }
+
+    /// Opens samples to predict: a file, or a directory of images. Their targets may be placeholders.
+    ///
+    /// # Errors
+    ///
+    /// What the model was not trained for, with line and column, row or file; [`DataError::NotOpened`] for generated
+    /// samples.
+    pub fn open(&self, source: &Path) -> Result<OpenedInput, DataError> {
+        match self {
+            Preprocessing::Csv(table) => table.open(source),
+            Preprocessing::Images(images) => images.open(source).map(OpenedInput::new),
+            Preprocessing::Arrays(arrays) => arrays.open(source).map(OpenedInput::new),
+            Preprocessing::Text(text) => text.open(source).map(OpenedInput::new),
+            Preprocessing::Generated(_) => Err(DataError::NotOpened {
+                file: source.to_owned(),
+            }),
+        }
+    }
+}

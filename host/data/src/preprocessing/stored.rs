@@ -1,0 +1,96 @@
+//! The file of a preprocessing.
+//!
+//! Its `format` counts up with each addition. `least_reader` is the oldest format whose reader understands the file
+//! correctly: a reader of an older one refuses it. Within its promise, a key that a reader doesn't know is an error, so
+//! that nothing that changes numbers is skipped. A file is not trusted: all of it is checked, and nothing in it sets a
+//! size beyond its own length.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Preprocessing, PreprocessingError};
+use crate::printable::printable;
+
+/// Name of the file.
+pub const PREPROCESSING: &str = "preprocessing.json";
+
+/// Newest format, which is written.
+const FORMAT: u32 = 1;
+
+/// Oldest format whose reader understands what is written now.
+const LEAST_READER: u32 = 1;
+
+const WRITTEN_BY: &str = concat!("sconce-data ", env!("CARGO_PKG_VERSION"));
+
+/// What every format has, checked before the rest is looked at.
+#[derive(Deserialize)]
+struct FormatHeader {
+    format: u32,
+    least_reader: u32,
+    written_by: String,
+}
+
+/// The complete file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document<T> {
+    format: u32,
+    least_reader: u32,
+    written_by: String,
+    preprocessing: T,
+}
+
+impl Preprocessing {
+    /// Returns the names and contents of the files to keep with a model.
+    pub fn to_files(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let document = Document {
+            format: FORMAT,
+            least_reader: LEAST_READER,
+            written_by: WRITTEN_BY.to_owned(),
+            preprocessing: self,
+        };
+        // Strings, numbers and lists, whose keys are texts, are always JSON.
+        let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
+        bytes.push(b'\n');
+        vec![(PREPROCESSING, bytes)]
+    }
+
+    /// Reads and checks files written by [`to_files`](Preprocessing::to_files); `read` returns the content of the file of
+    /// a name.
+    ///
+    /// # Errors
+    ///
+    /// If a file can't be read, is newer than this build, or has anything invalid.
+    pub fn from_files(
+        read: impl Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> Result<Preprocessing, PreprocessingError> {
+        let name = PREPROCESSING;
+        let bytes = read(name).map_err(|source| PreprocessingError::Read { name, source })?;
+        let header: FormatHeader = parse(&bytes)?;
+        if header.least_reader > FORMAT {
+            return Err(PreprocessingError::Newer {
+                name,
+                format: header.format,
+                least_reader: header.least_reader,
+                written_by: printable(&header.written_by),
+                known: FORMAT,
+            });
+        }
+        let document: Document<Preprocessing> = parse(&bytes)?;
+        Ok(document.preprocessing)
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, PreprocessingError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer);
+    let invalid = |path: &str, problem: &serde_json::Error| PreprocessingError::Invalid {
+        name: PREPROCESSING,
+        path: printable(path),
+        problem: printable(&problem.to_string()),
+    };
+    let parsed = parsed.map_err(|error| invalid(&error.path().to_string(), error.inner()))?;
+    deserializer.end().map_err(|error| invalid("", &error))?;
+    Ok(parsed)
+}

@@ -1,0 +1,237 @@
+//! What was learnt comes back from its file and prepares other data to the same bits; damaged files are refused.
+
+use std::io;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::golden_tests::{fitted, input, mixed_files};
+use crate::on_demand_tests::{batch, in_memory, load, on_demand};
+
+/// Writes and reads a preprocessing, after `edit` changed what is written.
+fn edited(
+    learnt: &Preprocessing,
+    edit: impl FnOnce(&mut Value),
+) -> Result<Preprocessing, PreprocessingError> {
+    let [(name, bytes)] = &learnt.to_files()[..] else {
+        panic!("one file");
+    };
+    let mut file: Value = serde_json::from_slice(bytes).expect("JSON");
+    edit(&mut file);
+    Preprocessing::from_files(|wanted| {
+        assert_eq!(wanted, *name);
+        Ok(serde_json::to_vec(&file)?)
+    })
+}
+
+#[test]
+fn files_opened_by_what_was_kept_have_the_same_bits() {
+    let directory = mixed_files();
+    for config in on_demand().into_iter().chain(in_memory()).chain(fitted()) {
+        let learnt = load(&config, None, directory.path()).preprocessing;
+        let kept = edited(&learnt, |_| {}).expect("it is right");
+        assert_eq!(kept, *learnt, "{config}");
+        assert!(!kept.describe_inputs().is_empty());
+        let splits = load(&config, None, directory.path());
+        let train = splits.train.as_ref();
+        assert_eq!(kept.sample_shape(), train.sample_shape(), "{config}");
+        assert_eq!(
+            (kept.inputs(), &kept.targets()),
+            (train.inputs(), train.targets())
+        );
+        assert_eq!(kept.vocabulary(), train.vocabulary());
+        let Some(input) = input(&config) else {
+            continue;
+        };
+        let open = |learnt: &Preprocessing| {
+            let opened = learnt.open(&directory.path().join(input));
+            let samples = opened.expect("it is right").samples;
+            let all: Vec<u32> = (0..samples.len() as u32).collect();
+            batch(samples.as_ref(), &all, 0)
+        };
+        assert_eq!(open(&kept), open(&learnt), "{config}");
+    }
+}
+
+/// Learnt from a table, images, arrays and text.
+fn all_kinds() -> Vec<Preprocessing> {
+    let directory = mixed_files();
+    let configs = [
+        json!({"kind": "csv", "file": "mixed.csv", "target": "y", "on_missing": "most-frequent"}),
+        json!({"kind": "image-folder", "directory": "train", "size": [5, 6]}),
+        json!({"kind": "npy", "inputs": "x.npy", "standardise": true}),
+        json!({"kind": "text", "file": "text", "unit": "char", "context": 7}),
+        json!({"kind": "two-moons", "train": 3}),
+    ];
+    let learnt = configs.iter();
+    let learnt = learnt.map(|config| load(config, None, directory.path()).preprocessing);
+    learnt.map(|learnt| learnt.as_ref().clone()).collect()
+}
+
+/// Asserts that files with one value changed are refused: the path of the value, its replacement, words of the error.
+fn assert_refused(learnt: &Preprocessing, edits: &[(&str, Value, &str)]) {
+    for (path, value, words) in edits {
+        let result = edited(learnt, |file| {
+            let value_at = file.pointer_mut(&format!("/preprocessing{path}"));
+            *value_at.expect(path) = value.clone();
+        });
+        let error = result.expect_err(path).to_string();
+        assert!(error.contains(words), "{path}: {error}");
+        assert!(
+            error.starts_with("`preprocessing.json` is damaged"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn tables_that_contradict_themselves_are_refused() {
+    assert_refused(
+        &all_kinds()[0],
+        &[
+            ("/csv/width", json!(3), "`width` is 3"),
+            ("/csv/format/delimiter", json!("\""), "delimiter"),
+            ("/csv/encoder/columns/0/deviation", json!("0"), "above 0"),
+            ("/csv/encoder/columns/0/mean", json!("NaN"), "not finite"),
+            ("/csv/encoder/columns/0/mean", json!("x"), "invalid float"),
+            ("/csv/encoder/columns/1/counts", json!([1]), "counts of 1"),
+            (
+                "/csv/encoder/columns/1/categories",
+                json!(["a", "a"]),
+                "twice",
+            ),
+            (
+                "/csv/encoder/columns/1/missing",
+                json!({"as": "pink"}),
+                "`pink`, which is none",
+            ),
+            (
+                "/csv/encoder/columns/1/name",
+                json!("x"),
+                "`x` is listed twice",
+            ),
+            (
+                "/csv/target/columns",
+                json!(["a", "b"]),
+                "classes of one column",
+            ),
+            (
+                "/csv/target/targets",
+                json!({"classes": []}),
+                "at least one name",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn other_kinds_that_contradict_themselves_are_refused() {
+    let kinds = all_kinds();
+    let statistics = json!({"mean": ["1"], "deviation": ["1"]});
+    assert_refused(
+        &kinds[1],
+        &[
+            (
+                "/images/statistics/mean",
+                json!(["1", "2"]),
+                "more or fewer",
+            ),
+            ("/images/statistics", statistics, "statistics of 1"),
+            (
+                "/images/statistics/deviation",
+                json!(["1", "2", "-1"]),
+                "above 0",
+            ),
+            (
+                "/images/format/files/size",
+                json!([0, 5]),
+                "the shape [3, 0, 5]",
+            ),
+            (
+                "/images/format/files/size",
+                json!([4_294_967_295_u32, 9]),
+                "the shape",
+            ),
+            ("/images/classes", json!([]), "no classes"),
+        ],
+    );
+    assert_refused(
+        &kinds[2],
+        &[
+            (
+                "/arrays/shape",
+                json!([5]),
+                "5 elements, but there are statistics of 4",
+            ),
+            ("/arrays/shape", json!([usize::MAX, 2]), "the shape"),
+            ("/arrays/targets", json!({"numbers": ["a"]}), "need 4 names"),
+        ],
+    );
+    assert_refused(
+        &kinds[3],
+        &[
+            ("/text/context", json!(0), "from 1 to 1000000, found 0"),
+            ("/text/vocabulary/characters", json!("ba"), "sorted"),
+        ],
+    );
+    assert_refused(
+        &kinds[4],
+        &[("/generated/shape", json!([usize::MAX, 2]), "the shape")],
+    );
+}
+
+#[test]
+fn unknown_keys_and_newer_files_are_refused() {
+    for learnt in all_kinds() {
+        let result = edited(&learnt, |file| {
+            file["format"] = json!(9);
+            file["preprocessing"] = json!({"hologram": {"new": true}});
+            file["least_reader"] = json!(8);
+        });
+        let error = result.expect_err("it is newer").to_string();
+        assert!(
+            error.contains("format 9, which readers of format 8"),
+            "{error}"
+        );
+        let result = edited(&learnt, |file| file["surprise"] = json!(1));
+        let error = result.expect_err("a key is unknown").to_string();
+        assert!(error.contains("unknown field `surprise`"), "{error}");
+        let kinds = serde_json::to_value(&learnt).expect("JSON");
+        let kind = kinds.as_object().and_then(|kinds| kinds.keys().next());
+        let kind = kind.expect("a kind").clone();
+        let result = edited(&learnt, |file| {
+            file["preprocessing"][&kind]["odd"] = json!(1);
+        });
+        let error = result.expect_err("a key is unknown").to_string();
+        assert!(error.contains("unknown field `odd`"), "{error}");
+        assert!(
+            error.contains(&format!("at `preprocessing.{kind}")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn cut_and_extended_files_are_refused() {
+    let [table, ..] = &all_kinds()[..] else {
+        panic!("there are several");
+    };
+    let [(name, bytes)] = &table.to_files()[..] else {
+        panic!("one file");
+    };
+    assert_eq!(*name, "preprocessing.json");
+    for length in (0..bytes.len() - 1).step_by(7) {
+        let cut = &bytes[..length];
+        let result = Preprocessing::from_files(|_| Ok(cut.to_vec()));
+        assert!(result.is_err(), "{length} bytes");
+    }
+    let twice = [&bytes[..], bytes].concat();
+    let error = Preprocessing::from_files(|_| Ok(twice.clone())).expect_err("it is too long");
+    assert!(error.to_string().contains("trailing characters"), "{error}");
+    let missing = Preprocessing::from_files(|_| Err(io::ErrorKind::NotFound.into()));
+    let error = missing.expect_err("there is none").to_string();
+    assert!(
+        error.starts_with("can't read `preprocessing.json`"),
+        "{error}"
+    );
+}
