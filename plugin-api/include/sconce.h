@@ -155,6 +155,10 @@ typedef struct sconce_checkpoint {
   sconce_text error; /* why it could not be written; empty on success */
   uint64_t bytes;    /* 0 before it is written */
   double seconds;    /* taken to write or read it */
+  /* What a state keeps that names the checkpoint: checkpoint:TAG:EPOCH:UPDATE:SHA256, empty before it is on disk. The
+   * host finds such texts in any state and keeps what they refer to. */
+  sconce_text reference;
+  sconce_text missing; /* after a load: references in the states whose checkpoints are gone, separated by spaces */
 } sconce_checkpoint;
 
 /* The host, as long as the process lives. */

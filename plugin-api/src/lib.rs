@@ -75,6 +75,7 @@ extern crate self as sconce_plugin_api;
 
 #[expect(unsafe_code, reason = "the boundary")]
 pub mod abi;
+mod checkpoint_ref;
 mod error;
 #[expect(unsafe_code, reason = "the plugin's entries")]
 #[doc(hidden)]
@@ -109,6 +110,7 @@ mod view;
 
 /// Earlier name of [`HookError`].
 #[doc(hidden)]
+pub use checkpoint_ref::CheckpointRef;
 pub use error::HookError as Error;
 pub use error::{Context, HookError, Result};
 pub use ext::{BEST_CHECKPOINT, KEPT_WEIGHTS, Keep};
@@ -140,10 +142,10 @@ pub mod prelude {
     pub use crate::HookError as Error;
     pub use crate::tensor::{DType, Element, Tensor, TensorMut};
     pub use crate::{
-        Checkpoint, Context, EpochProfile, Failure, Hook, HookError, Keep, LogFile, LogFileState,
-        Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Ranks, Result, Rule,
-        Setup, TaskFacts, TaskView, Threads, bail, export_plugin, hook, path_inside, state,
-        write_atomically,
+        Checkpoint, CheckpointRef, Context, EpochProfile, Failure, Hook, HookError, Keep, LogFile,
+        LogFileState, Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Ranks,
+        Result, Rule, Setup, TaskFacts, TaskView, Threads, bail, export_plugin, hook, path_inside,
+        state, write_atomically,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

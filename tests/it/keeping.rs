@@ -33,7 +33,7 @@ fn checkpoint(config: Value) -> Value {
 fn tags(place: &Workplace) -> Vec<String> {
     files(place, "out/checkpoints")
         .into_iter()
-        .filter(|name| name != "latest")
+        .filter(|name| name != "latest" && !name.starts_with('.'))
         .collect()
 }
 

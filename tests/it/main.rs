@@ -96,6 +96,7 @@ mod measured;
 mod model_docs;
 mod modules;
 mod mutations;
+mod named_checkpoints;
 mod order;
 mod outside_input;
 mod plugins;

@@ -1,5 +1,8 @@
 //! The checkpoint of a run that hooks have noted as the best.
 
+use std::path::PathBuf;
+
+use sconce_plugin_api::CheckpointRef;
 use sconce_plugin_api::ext::{BEST_CHECKPOINT, check_tag};
 use serde::Deserialize;
 
@@ -18,6 +21,15 @@ pub struct BestCheckpoint {
     /// Value of the metric.
     #[serde(default)]
     pub value: Option<f64>,
+    /// The checkpoint itself, once it is saved.
+    #[serde(default)]
+    reference: Option<CheckpointRef>,
+    /// Until then, in the checkpoint itself: the tag under which it is saved first.
+    #[serde(default)]
+    saved_as: Option<String>,
+    /// Directory of the checkpoint.
+    #[serde(skip)]
+    pub path: PathBuf,
 }
 
 /// Returns the best checkpoint of a run according to its newest readable checkpoint; `None` if that one
@@ -26,9 +38,10 @@ pub fn best(store: &Store) -> Option<BestCheckpoint> {
     let headers = store.tags().into_iter().filter_map(|tag| {
         let directory = store.path_of(&tag);
         let state = Index::read(&directory).ok()?.file(&directory, STATE).ok()?;
-        parsed::<CheckpointHeader>(&state).ok()
+        let header = parsed::<CheckpointHeader>(&state).ok()?;
+        Some((directory, header))
     });
-    let newest = headers.max_by_key(|header| {
+    let (newest, header) = headers.max_by_key(|(_, header)| {
         let progress = &header.progress;
         // A finished cycle is followed by the next epoch.
         (
@@ -41,11 +54,18 @@ pub fn best(store: &Store) -> Option<BestCheckpoint> {
         let rest = name.strip_prefix(BEST_CHECKPOINT);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let mut notes = newest.values.iter().filter(|value| is_note(&value.name));
+    let mut notes = header.values.iter().filter(|value| is_note(&value.name));
     notes.find_map(|note| {
         let best: BestCheckpoint = serde_json::from_str(note.value.get()).ok()?;
         // A checkpoint is untrusted input: a tag from it becomes a path.
-        let is_there = check_tag(&best.tag).is_ok() && store.tags().contains(&best.tag);
-        is_there.then_some(best)
+        check_tag(&best.tag).ok()?;
+        let path = match (&best.reference, &best.saved_as) {
+            // A tag may have got other contents since.
+            (Some(reference), _) => store.find(reference)?,
+            // Tags that it gets too may not exist yet.
+            (None, Some(tag)) if *tag == header.tag => newest.clone(),
+            _ => Some(store.path_of(&best.tag)).filter(|_| store.tags().contains(&best.tag))?,
+        };
+        Some(BestCheckpoint { path, ..best })
     })
 }

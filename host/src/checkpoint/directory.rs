@@ -15,15 +15,28 @@ use super::form::Files;
 use super::index::{self, Index};
 use super::layout;
 use super::{Checkpoint, CheckpointError};
+use crate::digest::fingerprint;
 use crate::files::sync_directory;
 
-/// Writes a checkpoint to `place`, whose parent exists; returns its size in bytes. After an error
-/// nothing of it is left, and a previous checkpoint is unchanged.
-pub(super) fn write(place: &Path, files: &Files) -> Result<u64, CheckpointError> {
+/// A checkpoint on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// Size of all files in bytes.
+    pub bytes: u64,
+    /// SHA-256 of its index, by which states refer to it.
+    pub sha256: String,
+}
+
+/// Writes a checkpoint to `place`, whose parent exists. Also returns the directory of the earlier checkpoint that it has
+/// replaced, if any. After an error nothing of it is left, and the earlier one is unchanged.
+pub(super) fn write(
+    place: &Path,
+    files: &Files,
+) -> Result<(Saved, Option<PathBuf>), CheckpointError> {
     let beside = aside(place, "new");
-    let written = write_beside(&beside, files).and_then(|bytes| {
-        put(&beside, place)?;
-        Ok(bytes)
+    let written = write_beside(&beside, files).and_then(|saved| {
+        let earlier = put(&beside, place)?;
+        Ok((saved, earlier))
     });
     written.map_err(|source| {
         let free = place.parent().and_then(free_bytes);
@@ -43,7 +56,7 @@ pub(super) fn aside(place: &Path, what: &str) -> PathBuf {
     place.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
 }
 
-fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
+fn write_beside(beside: &Path, files: &Files) -> io::Result<Saved> {
     // A killed process with the same process ID may have left one.
     drop(std::fs::remove_dir_all(beside));
     fs_err::create_dir(beside)?;
@@ -67,7 +80,10 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
     text.push(b'\n');
     write_file(&beside.join(index::NAME), &text)?;
     sync_directory(beside)?;
-    Ok(index.total() + text.len() as u64)
+    Ok(Saved {
+        bytes: index.total() + text.len() as u64,
+        sha256: fingerprint(&text),
+    })
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -76,18 +92,17 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Moves the directory `beside` to `place` and removes what was there before.
-pub(super) fn put(beside: &Path, place: &Path) -> io::Result<()> {
+/// Moves the directory `beside` to `place`; returns the directory that now has what was there before.
+pub(super) fn put(beside: &Path, place: &Path) -> io::Result<Option<PathBuf>> {
     let parent = place.parent().unwrap_or(Path::new("."));
     if place.symlink_metadata().is_err() {
         fs_err::rename(beside, place)?;
-        return sync_directory(parent);
+        sync_directory(parent)?;
+        return Ok(None);
     }
     if exchange(beside, place).is_ok() {
         sync_directory(parent)?;
-        // The new one is in place: failing to remove the old one is not an error.
-        drop(remove(beside));
-        return Ok(());
+        return Ok(Some(beside.to_owned()));
     }
     let old = aside(place, "old");
     fs_err::rename(place, &old)?;
@@ -96,8 +111,22 @@ pub(super) fn put(beside: &Path, place: &Path) -> io::Result<()> {
         return Err(error);
     }
     sync_directory(parent)?;
-    drop(remove(&old));
-    Ok(())
+    Ok(Some(old))
+}
+
+/// Creates a directory that shares the files of another one; they never change once written.
+pub(super) fn link_all(from: &Path, to: &Path) -> io::Result<()> {
+    let files = fs_err::read_dir(from)?;
+    fs_err::create_dir(to)?;
+    for file in files {
+        let file = file?;
+        let (path, copy) = (file.path(), to.join(file.file_name()));
+        if std::fs::hard_link(&path, &copy).is_err() {
+            fs_err::copy(&path, &copy)?;
+            fs_err::File::open(&copy)?.sync_all()?;
+        }
+    }
+    sync_directory(to)
 }
 
 /// Removes a directory or a file.
@@ -177,7 +206,7 @@ impl RawFiles {
 }
 
 /// The index of a checkpoint from which a run can resume.
-fn complete(directory: &Path) -> Result<Index, CheckpointError> {
+pub(super) fn complete(directory: &Path) -> Result<Index, CheckpointError> {
     let index = Index::read(directory)?;
     if index.has(layout::TRAINING) {
         return Ok(index);
@@ -195,7 +224,7 @@ fn parse(
     Files::parse(file, |name, reason| damaged(directory, name, &reason))
 }
 
-fn damaged(directory: &Path, name: &str, reason: &str) -> CheckpointError {
+pub(super) fn damaged(directory: &Path, name: &str, reason: &str) -> CheckpointError {
     CheckpointError::Damaged {
         path: directory.to_owned(),
         reason: format!("`{name}`: {reason}"),

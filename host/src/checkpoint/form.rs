@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use candle_core::{Device, Tensor};
+use sconce_plugin_api::CheckpointRef;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -180,6 +181,9 @@ struct StoredHook {
     /// Number of ranks whose states are in those bytes, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ranks: Option<usize>,
+    /// The checkpoints that the state refers to: what must be kept is found without reading states.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refers: Vec<CheckpointRef>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -209,6 +213,7 @@ impl StoredHook {
             state: json,
             state_bytes: bytes.as_ref().map(|bytes| bytes.len()),
             ranks: is_of_ranks.then_some(hook.of_ranks.len()),
+            refers: hook.references(),
         };
         (written, bytes.filter(|bytes| !bytes.is_empty()))
     }

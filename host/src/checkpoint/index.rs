@@ -125,6 +125,14 @@ impl Index {
         Ok(bytes)
     }
 
+    /// Whether all files are there with their sizes; their contents are not verified.
+    pub(super) fn is_there(&self, directory: &Path) -> bool {
+        self.files.iter().all(|entry| {
+            let file = std::fs::metadata(directory.join(&entry.name));
+            file.is_ok_and(|file| file.is_file() && file.len() == entry.bytes)
+        })
+    }
+
     /// Total size in bytes of all files except the index itself.
     pub(super) fn total(&self) -> u64 {
         self.files.iter().map(|entry| entry.bytes).sum()

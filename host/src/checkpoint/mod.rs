@@ -7,12 +7,14 @@
 //! - `form`: serialisation to [`Files`] in memory, and back. `layout`: names of the files. `bytes`: a tensor's bytes
 //!   without a copy.
 //! - `index`: `index.json` with the sizes and SHA-256 of all files. `directory`: one checkpoint on disk.
-//! - `store`: the checkpoints of a run, and the link `latest`. `best`: the one noted as the best.
+//! - `store`: the checkpoints of a run, and the link `latest`. `objects`: contents that states refer to, by their hash.
+//!   `best`: the one noted as the best.
 //! - `sound`: validation of the numbers read from a checkpoint. `error`: [`CheckpointError`].
 //!
 //! **Flow.** To save, the trainer fills a [`Checkpoint`]; [`Files::of`] copies it into memory, so that a thread can
 //! write it while training continues. [`Store::write`] writes the files to a temporary directory, syncs each, writes
-//! the index last, renames the directory to its tag and points `latest` to it. To read, [`read`] parses the index,
+//! the index last, renames the directory to its tag and points `latest` to it. What the tag had before is kept as an
+//! object if a state in another checkpoint refers to it. To read, [`read`] parses the index,
 //! verifies size and SHA-256 of each file, deserialises them, and validates the header. [`weights`] and [`parameters`]
 //! read only the weights.
 //!
@@ -29,14 +31,16 @@ mod form;
 mod history;
 mod index;
 mod layout;
+mod objects;
 mod section;
 mod sets;
 mod sound;
 mod store;
 
 use candle_core::Tensor;
-use sconce_plugin_api::Keep;
+use sconce_plugin_api::ext::Asked;
 pub use sconce_plugin_api::lifecycle::{EpochStart, TrainingStage};
+use sconce_plugin_api::{CheckpointRef, Keep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -46,11 +50,12 @@ use crate::gradients::TreeNode;
 use crate::task::DataFacts;
 
 pub use best::{BestCheckpoint, best};
-pub use directory::{RawFiles, parameters, read, read_raw};
+pub use directory::{RawFiles, Saved, parameters, read, read_raw};
 pub use error::CheckpointError;
 pub use form::Files;
 pub use history::{HistoryRecord, LibraryId, MOST_RECORDS};
 pub(crate) use layout::tensors;
+pub use objects::{epoch_of, hash_of};
 pub use section::Section;
 pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
 pub use store::{LATEST, Store};
@@ -96,6 +101,9 @@ pub struct CheckpointHeader {
     /// parameters themselves were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
+    /// The first finite training loss of the run, by which a divergence is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_loss: Option<Exact>,
     /// What hooks see of the training pass between its batches; `None` at the beginning of a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<PassState>,
@@ -117,6 +125,10 @@ pub struct CheckpointHeader {
     /// What has happened to the run's hooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryRecord>,
+    /// Requests made at the same mount point that were not served yet, each with its hook's name: a resumed run serves
+    /// them first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unserved: Vec<(Asked, String)>,
     /// The partial sums of an unfinished update's gradients, each as level and index of its node in the tree of
     /// [`gradients`](crate::gradients). Empty: one sum at most, from the update's start on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -367,6 +379,18 @@ impl HookRecord {
             None => self.state.as_deref(),
         }
     }
+
+    /// The checkpoints that the state refers to, on any rank.
+    pub fn references(&self) -> Vec<CheckpointRef> {
+        let states = self.of_ranks.iter().flatten().chain(&self.state);
+        let mut found: Vec<CheckpointRef> = Vec::new();
+        for reference in states.flat_map(|state| CheckpointRef::all_in(state)) {
+            if !found.contains(&reference) {
+                found.push(reference);
+            }
+        }
+        found
+    }
 }
 
 impl Checkpoint {
@@ -380,6 +404,16 @@ impl Checkpoint {
     pub fn under(&self, section: Section) -> impl Iterator<Item = (&str, &Tensor)> {
         let tensors = self.tensors.iter();
         tensors.filter_map(move |(name, tensor)| Some((section.own_name(name)?, tensor)))
+    }
+
+    /// The checkpoints that hooks' states refer to, each with the hook's name. Hooks from earlier segments of the run,
+    /// which are no longer configured, are left out.
+    pub fn references(&self) -> impl Iterator<Item = (&str, CheckpointRef)> {
+        let hooks = self.hooks.iter().filter(|hook| !hook.absent);
+        hooks.flat_map(|hook| {
+            let found = hook.references().into_iter();
+            found.map(|reference| (hook.name.as_str(), reference))
+        })
     }
 
     /// Returns the hook of this name.

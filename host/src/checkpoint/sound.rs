@@ -51,6 +51,9 @@ impl CheckpointHeader {
             float("accumulated_weight.weight", weight.0, f64::MAX)?;
             float("accumulated_weight.samples", samples.0, MOST as f64)?;
         }
+        for (index, (asked, _)) in self.unserved.iter().enumerate() {
+            (asked.check()).map_err(|reason| format!("`unserved[{index}]`: {reason}"))?;
+        }
         if self.history.len() > MOST_RECORDS {
             let count = self.history.len();
             return Err(format!(

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directory::{self, aside};
+use super::directory::{self, Saved, aside};
+use super::objects::hash_of;
 use super::{Checkpoint, CheckpointError, Files, RawFiles};
 use sconce_data::regular_file::read_regular;
 
@@ -22,9 +23,12 @@ pub struct Store {
 impl Store {
     /// Returns the store of the run with this output directory, without accessing the disk.
     pub fn of(output: &Path) -> Store {
-        Store {
-            directory: output.join("checkpoints"),
-        }
+        Store::at(output.join("checkpoints"))
+    }
+
+    /// Returns the store with this directory of checkpoints.
+    pub(super) fn at(directory: PathBuf) -> Store {
+        Store { directory }
     }
 
     /// Path of the directory.
@@ -37,20 +41,22 @@ impl Store {
         self.directory.join(tag)
     }
 
-    /// Writes a checkpoint under its tag and points `latest` to it; returns its size in bytes.
-    /// After an error the earlier checkpoints are unchanged.
-    pub fn write(&self, files: &Files) -> Result<u64, CheckpointError> {
+    /// Writes a checkpoint under its tag and points `latest` to it. After an error the earlier checkpoints are
+    /// unchanged.
+    pub fn write(&self, files: &Files) -> Result<Saved, CheckpointError> {
         let failed = |source| CheckpointError::Write {
             source,
             needed: files.bytes(),
             free: None,
         };
-        let written = self.make().map_err(failed).and_then(|()| {
-            let bytes = directory::write(&self.path_of(&files.tag), files)?;
+        let made = self.make().and_then(|()| self.clear_aside(&files.tag));
+        let written = made.map_err(failed).and_then(|()| {
+            let (saved, earlier) = directory::write(&self.path_of(&files.tag), files)?;
+            self.discard_quietly(earlier.as_deref());
             if files.is_complete {
                 self.lead_to(&files.tag).map_err(failed)?;
             }
-            Ok(bytes)
+            Ok(saved)
         });
         written.map_err(|error| match self.vanished() {
             Some(reason) => CheckpointError::Vanished(reason),
@@ -60,7 +66,7 @@ impl Store {
 
     /// Creates the directory, but not the run's directory above it: if that is gone, so are the run's
     /// other files.
-    fn make(&self) -> io::Result<()> {
+    pub(super) fn make(&self) -> io::Result<()> {
         match fs_err::create_dir(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
@@ -75,15 +81,12 @@ impl Store {
     /// Copies a checkpoint to another tag atomically, with hard links; files are copied only if the
     /// file system has none. After an error nothing has changed.
     pub fn copy(&self, from: &str, to: &str) -> io::Result<()> {
-        let place = self.path_of(to);
-        let beside = aside(&place, "new");
-        drop(std::fs::remove_dir_all(&beside));
-        let copied =
-            link_all(&self.path_of(from), &beside).and_then(|()| directory::put(&beside, &place));
-        if copied.is_err() {
-            drop(std::fs::remove_dir_all(&beside));
+        let (from, place) = (self.path_of(from), self.path_of(to));
+        let hash = hash_of(&from);
+        if hash.is_some() && hash == hash_of(&place) {
+            return Ok(());
         }
-        copied
+        self.replace(&from, &place)
     }
 
     /// Removes the checkpoint of a tag, if there is one. If the process is killed meanwhile, the
@@ -99,7 +102,7 @@ impl Store {
         // A directory with this name is cleared away by the next process that takes over the run.
         let doomed = aside(&place, "new");
         fs_err::rename(&place, &doomed)?;
-        directory::remove(&doomed)
+        self.discard(&doomed)
     }
 
     /// Reads the checkpoint of a tag.
@@ -113,7 +116,7 @@ impl Store {
     }
 
     /// Points `latest` to a tag atomically.
-    fn lead_to(&self, tag: &str) -> io::Result<()> {
+    pub(super) fn lead_to(&self, tag: &str) -> io::Result<()> {
         let place = self.directory.join(LATEST);
         let beside = aside(&place, "new");
         drop(fs_err::remove_file(&beside));
@@ -169,6 +172,7 @@ impl Store {
         let Ok(entries) = std::fs::read_dir(&self.directory) else {
             return Ok(());
         };
+        let mut left = Vec::new();
         for entry in entries.flatten() {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
@@ -182,10 +186,11 @@ impl Store {
             {
                 fs_err::rename(entry.path(), place)?;
             } else if of(".old-").or_else(|| of(".new-")).is_some() {
-                directory::remove(&entry.path())?;
+                left.push(entry.path());
             }
         }
-        Ok(())
+        // A complete one may have lost its tag while a state refers to it: known once all tags are there again.
+        left.iter().try_for_each(|path| self.discard(path))
     }
 
     /// Removes all checkpoints.
@@ -195,21 +200,6 @@ impl Store {
             other => other,
         }
     }
-}
-
-/// Creates a directory that shares the files of another one; they never change once written.
-fn link_all(from: &Path, to: &Path) -> io::Result<()> {
-    let files = fs_err::read_dir(from)?;
-    fs_err::create_dir(to)?;
-    for file in files {
-        let file = file?;
-        let (path, copy) = (file.path(), to.join(file.file_name()));
-        if std::fs::hard_link(&path, &copy).is_err() {
-            fs_err::copy(&path, &copy)?;
-            fs_err::File::open(&copy)?.sync_all()?;
-        }
-    }
-    sync_directory(to)
 }
 
 /// Creates a link to a tag, or a file containing it if the file system has no links.
@@ -224,7 +214,7 @@ fn link(tag: &Path, place: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use candle_core::{Device, Tensor};
     use serde_json::json;
 
@@ -234,7 +224,7 @@ mod tests {
     use super::*;
     use crate::exact::Exact;
 
-    fn checkpoint(tag: &str, number: f32) -> Checkpoint {
+    pub(in super::super) fn checkpoint(tag: &str, number: f32) -> Checkpoint {
         let tensor = |n| Tensor::new(&[n, 1.0], &Device::Cpu).expect("a tensor");
         Checkpoint {
             header: CheckpointHeader {
@@ -256,6 +246,7 @@ mod tests {
                 },
                 seconds: 1.5,
                 measured: None,
+                first_loss: None,
                 pass: None,
                 facts: Facts::default(),
                 learning_rates: vec![("default".to_owned(), Exact(0.1))],
@@ -265,6 +256,7 @@ mod tests {
                 publishers: Vec::new(),
                 extra: Vec::new(),
                 history: Vec::new(),
+                unserved: Vec::new(),
                 accumulated: Vec::new(),
                 accumulated_weight: None,
             },
@@ -281,11 +273,11 @@ mod tests {
         }
     }
 
-    fn save(store: &Store, tag: &str, number: f32) -> Result<u64, CheckpointError> {
+    fn save(store: &Store, tag: &str, number: f32) -> Result<Saved, CheckpointError> {
         store.write(&Files::of(&checkpoint(tag, number)).expect("files"))
     }
 
-    fn number(store: &Store, tag: &str) -> f32 {
+    pub(in super::super) fn number(store: &Store, tag: &str) -> f32 {
         let checkpoint = store.read(tag).expect("it is whole");
         let tensor = checkpoint.tensor("parameters/a").expect("it is there");
         tensor.to_vec1::<f32>().expect("numbers")[0]
@@ -311,7 +303,7 @@ mod tests {
         let output = tempfile::tempdir().expect("a directory");
         let store = Store::of(output.path());
         assert_eq!(store.latest(), None);
-        let bytes = save(&store, "a", 1.0).expect("saved");
+        let bytes = save(&store, "a", 1.0).expect("saved").bytes;
         save(&store, "b", 2.0).expect("saved");
         assert_eq!(store.latest().as_deref(), Some("b"));
         save(&store, "a", 3.0).expect("replaced");

@@ -11,7 +11,7 @@ use crate::checkpoint::{self, Checkpoint, LATEST, Section, Store};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 use crate::run::Resume;
-use crate::session::{self, HookPlan, StartFailure};
+use crate::session::{self, HookPlan, Output, StartFailure};
 use crate::shell_word::shell_word;
 use crate::task::{DataFacts, Task};
 
@@ -121,6 +121,12 @@ impl ResumePoint {
                 Diagnostic::new(problem).hint(hint),
             ]));
         }
+        // The first rank has the files.
+        let missing = if warns { self.missing() } else { Vec::new() };
+        if !missing.is_empty() && !allowed {
+            return Err(self.refused_for(&missing));
+        }
+        self.changes.extend(missing);
         if !self.changes.is_empty() {
             let told = list(self.changes.iter());
             if !allowed {
@@ -147,6 +153,82 @@ impl ResumePoint {
             checkpoint: self.checkpoint,
             path: self.path,
         })
+    }
+}
+
+impl ResumePoint {
+    /// The checkpoints that hooks' states refer to and that are gone, or have been replaced without a trace.
+    fn missing(&self) -> Vec<String> {
+        let Some(store) = Store::around(&self.path) else {
+            return Vec::new();
+        };
+        let references = self.checkpoint.references();
+        let missing = references.filter(|(_, reference)| store.find(reference).is_none());
+        missing
+            .map(|(hook, reference)| {
+                let tag = reference.tag();
+                let found = match checkpoint::epoch_of(&store.path_of(tag)) {
+                    Some(epoch) => format!("found is one of epoch {epoch}"),
+                    None => "there is none".to_owned(),
+                };
+                format!(
+                    "the hook `{hook}` refers to the checkpoint `{tag}` of epoch {}, update {}, SHA-256 {:.8}…; {found}",
+                    reference.epoch(),
+                    reference.update(),
+                    reference.sha256()
+                )
+            })
+            .collect()
+    }
+
+    fn refused_for(&self, missing: &[String]) -> StartFailure {
+        let problem = format!(
+            "the run can't resume from `{}`, its hooks' states refer to checkpoints that don't exist:{}",
+            self.path.display(),
+            list(missing.iter())
+        );
+        let other = Store::around(&self.path).and_then(|store| store.newest_consistent());
+        let other = other.map_or_else(String::new, |tag| {
+            format!("resume from `{tag}`, the newest one of which everything is there; or ")
+        });
+        let hint = format!(
+            "{other}use `--allow-changes`, by which these hooks forget what is gone; or start over with `--overwrite`"
+        );
+        StartFailure::usage(vec![Diagnostic::new(problem).hint(hint)])
+    }
+
+    /// Whether the checkpoint `what` is outside of an output directory, so that a run resumed from it is a new one there.
+    pub(super) fn is_elsewhere(what: &str, store: &Store) -> bool {
+        match meant(what, store) {
+            Ok(Meant::This(path)) => path.parent() != Some(store.directory()),
+            Ok(Meant::Latest(other)) => other.directory() != store.directory(),
+            Err(_) => false,
+        }
+    }
+
+    /// Brings the checkpoint to the directory of the new run, with everything that its hooks' states refer to.
+    ///
+    /// # Errors
+    ///
+    /// If that run has checkpoints of its own, or something can't be copied.
+    pub(super) fn bring(resume: &mut Resume, output: &Output) -> Result<(), StartFailure> {
+        let store = &output.store;
+        let is_inside = |path: &Path| path.parent() == Some(store.directory());
+        if is_inside(&resume.path) {
+            return Ok(());
+        }
+        output.refuse_others_checkpoints()?;
+        let tag = resume.checkpoint.header.tag.clone();
+        store.bring(&resume.path, &tag).map_err(|error| {
+            let problem = format!(
+                "the checkpoint `{}` can't be brought to `{}`: {error}",
+                resume.path.display(),
+                output.path.display()
+            );
+            StartFailure::usage(vec![Diagnostic::new(problem)])
+        })?;
+        resume.path = store.path_of(&tag);
+        Ok(())
     }
 }
 

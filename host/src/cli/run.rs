@@ -229,10 +229,18 @@ fn resume_point(
 ) -> Result<Option<(Option<Output>, ResumePoint)>, StartFailure> {
     let found = match &arguments.resume {
         Some(what) if team.is_none_or(Team::is_first) => {
-            // Resuming must not create a directory.
-            let output = Output::open_existing(directory)?;
-            let found = ResumePoint::find(what, &output.store, resolved, &checked.hooks)?;
-            Some((Some(output), found))
+            // Resuming must not create a directory, unless the checkpoint is one of another: then only when it can be
+            // resumed from.
+            let named = Store::of(directory);
+            let is_new = !directory.exists() && ResumePoint::is_elsewhere(what, &named);
+            let output = if is_new {
+                None
+            } else {
+                Some(Output::open_existing(directory)?)
+            };
+            let store = output.as_ref().map_or(&named, |output| &output.store);
+            let found = ResumePoint::find(what, store, resolved, &checked.hooks)?;
+            Some((output, found))
         }
         _ => None,
     };
@@ -273,8 +281,13 @@ fn begin(
     match found {
         Some((output, found)) => {
             let task = prepared.task.as_ref();
-            let resume = found.resume(task, arguments.allow_changes, is_first)?;
+            let mut resume = found.resume(task, arguments.allow_changes, is_first)?;
+            let output = match output {
+                None if is_first => Some(Output::open(directory)?),
+                output => output,
+            };
             if let Some(output) = &output {
+                ResumePoint::bring(&mut resume, output)?;
                 output.forget_end()?;
             }
             Ok((output, Some(resume)))

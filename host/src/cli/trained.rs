@@ -169,7 +169,7 @@ fn choose(place: &Path) -> Result<Chosen, StartFailure> {
             .map(|value| format!(" ({value:.4})"))
             .unwrap_or_default();
         return Ok(Chosen {
-            path: store.path_of(&best.tag),
+            path: best.path,
             why: Some(format!("the best by `{}`{value}", best.metric)),
         });
     }

@@ -83,9 +83,9 @@ pub(super) enum PayloadText<'a> {
         kind: &'a str,
     },
     Checkpoint {
-        /// Path, tag, hook, error.
+        /// Path, tag, hook, error, reference, missing references.
         #[serde(borrow)]
-        texts: [&'a str; 4],
+        texts: [&'a str; 6],
         bytes: u64,
         seconds: f64,
     },

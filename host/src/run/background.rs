@@ -11,7 +11,7 @@ use sconce_plugin_api::Point;
 
 use super::Trainer;
 use super::failure::Leave;
-use super::manner::{CheckpointExtent, CheckpointResult};
+use super::manner::{CheckpointExtent, CheckpointResult, reference_text};
 use super::writing::{WriteResult, WriteTask, Writing};
 use crate::checkpoint::{CheckpointError, Files, Store};
 use crate::dispatch::HookFault;
@@ -39,6 +39,7 @@ impl Trainer<'_> {
             hook: hook.to_owned(),
             path,
             extent,
+            at: self.reference_position(),
             work,
         });
     }
@@ -68,16 +69,16 @@ impl Trainer<'_> {
             hook,
             path,
             extent,
+            at,
             work,
         } = self.saver.writing.take()?;
         let WriteResult { result, seconds } = work.end(&tag);
         let result = result.map_err(|error| error.to_string());
         self.note(&result, &tag, &path, extent);
+        let reference = reference_text(&result, &tag, at);
         let told = CheckpointResult {
-            error: result.as_ref().err().map_or("", String::as_str),
-            bytes: result.as_ref().copied().unwrap_or(0),
             seconds,
-            ..CheckpointResult::new(&path, &tag, &hook)
+            ..CheckpointResult::new(&path, &tag, &hook).with(&result, &reference)
         };
         Some(tell(self, &told))
     }

@@ -356,7 +356,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn save_delayed(&mut self) -> Result<(), Leave> {
-        for (tag, hook, manner) in std::mem::take(&mut self.saver.waiting) {
+        while let Some((tag, hook, manner)) = self.saver.waiting.pop_front() {
             self.save(&tag, &hook, manner)?;
         }
         Ok(())

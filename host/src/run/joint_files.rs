@@ -7,7 +7,7 @@ use super::failure::Leave;
 use super::manner::CheckpointExtent;
 use super::restore::known;
 use super::{RunError, Trainer};
-use crate::checkpoint::{Checkpoint, RankFacts, Store};
+use crate::checkpoint::{Checkpoint, RankFacts, Saved, Store};
 use crate::team::{Purpose, Said, TeamError};
 
 /// A hook's state on one rank, by the hook's name.
@@ -56,7 +56,7 @@ impl Trainer<'_> {
         states: Vec<Option<Vec<u8>>>,
         is_exact: bool,
         extent: CheckpointExtent,
-    ) -> Result<Result<u64, String>, Leave> {
+    ) -> Result<Result<Saved, String>, Leave> {
         self.gather_states(&states)?;
         self.on_first(|trainer| {
             let files = trainer.files(tag, states, is_exact, extent);

@@ -2,6 +2,11 @@
 
 use std::path::Path;
 
+use sconce_plugin_api::CheckpointRef;
+use sconce_plugin_api::ext::Asked;
+
+use crate::checkpoint::Saved;
+
 /// Tag of the checkpoint of a run ended by a signal.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
@@ -35,6 +40,15 @@ impl Manner {
         in_background: false,
     };
 
+    /// The request for such a save.
+    pub(super) fn request(self, tag: &str) -> Asked {
+        Asked::Save {
+            tag: tag.to_owned(),
+            parameters_only: self.extent == CheckpointExtent::Parameters,
+            in_background: self.in_background,
+        }
+    }
+
     /// The same, written in the background.
     pub(super) const fn in_background(self) -> Manner {
         Manner {
@@ -53,6 +67,10 @@ pub(super) struct CheckpointResult<'a> {
     pub(super) error: &'a str,
     pub(super) bytes: u64,
     pub(super) seconds: f64,
+    /// Text of the reference to it; empty before it is on disk.
+    pub(super) reference: &'a str,
+    /// Texts of references in the loaded states whose checkpoints don't exist, separated by spaces.
+    pub(super) missing: &'a str,
 }
 
 impl<'a> CheckpointResult<'a> {
@@ -64,6 +82,33 @@ impl<'a> CheckpointResult<'a> {
             error: "",
             bytes: 0,
             seconds: 0.0,
+            reference: "",
+            missing: "",
         }
     }
+
+    /// With what a save has resulted in.
+    pub(super) fn with(
+        self,
+        saved: &'a Result<Saved, String>,
+        reference: &'a str,
+    ) -> CheckpointResult<'a> {
+        CheckpointResult {
+            error: saved.as_ref().err().map_or("", String::as_str),
+            bytes: saved.as_ref().map_or(0, |saved| saved.bytes),
+            reference,
+            ..self
+        }
+    }
+}
+
+/// Text of the reference to a checkpoint saved when these epochs and updates were finished; empty if it was not saved.
+pub(super) fn reference_text(
+    saved: &Result<Saved, String>,
+    tag: &str,
+    (epoch, update): (u64, u64),
+) -> String {
+    let reference = (saved.as_ref().ok())
+        .and_then(|saved| CheckpointRef::of_saved(tag, epoch, update, &saved.sha256).ok());
+    reference.map_or_else(String::new, |reference| reference.to_string())
 }

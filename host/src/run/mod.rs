@@ -12,7 +12,7 @@
 //! - `plan`, `update`, `losses`, `sets`, `timing`, `saver`, `outside`: the state of the run
 //! - `serve`: dispatches the requests of hooks to `save`, `background`, `keep`, `restore`, `swap` and
 //!   `renew`, with their types in `manner`, `writing` and `swapped`
-//! - `resume`, `resumption`, `restore`, `epoch_snapshot`: continuing from a checkpoint
+//! - `resume`, `resumption`, `restore`, `references`, `epoch_snapshot`: continuing from a checkpoint
 //! - `reinstate`: a hook whose instance is replaced; `reload`, `reloads`: by one of a new library
 //! - `heed`: requests from outside between iterations: `interrupt` (signals), `remote` (keys), `observer` (a
 //!   view)
@@ -63,6 +63,7 @@ mod plan;
 mod profile;
 mod ranks;
 mod record;
+mod references;
 mod reinstate;
 mod reload;
 mod reloads;

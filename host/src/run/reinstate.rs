@@ -105,6 +105,8 @@ impl Trainer<'_> {
             error: TextAbi::EMPTY,
             bytes: 0,
             seconds: 0.0,
+            reference: TextAbi::EMPTY,
+            missing: TextAbi::EMPTY,
         };
         self.hooks.call_one(
             id,

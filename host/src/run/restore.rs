@@ -10,6 +10,7 @@ use sconce_plugin_api::{Keep, Point};
 use super::failure::Leave;
 use super::manner::CheckpointResult;
 use super::ranks::UpdateStart;
+use super::references::LoadedReferences;
 use super::tensor_result::TensorResult;
 use super::update::LossWeight;
 use super::{RunError, Trainer};
@@ -33,22 +34,38 @@ impl Trainer<'_> {
             Ok(content) => content,
             Err(error) => return self.blame(hook, &format!("can't roll back to `{tag}`: {error}")),
         };
+        let path = store.path_of(tag);
+        let references = match self.restore_references(&content, &path)? {
+            Ok(references) if references.missing.is_empty() => references,
+            Ok(references) => {
+                let missing = references.missing.join(", ");
+                let message = format!(
+                    "can't roll back to `{tag}`: its states refer to checkpoints that don't exist: {missing}"
+                );
+                return self.blame(hook, &message);
+            }
+            Err(error) => return self.blame(hook, &format!("can't roll back to `{tag}`: {error}")),
+        };
         self.restore_swapped()?;
         self.restore(&content)?;
-        self.announce_load(&store.path_of(tag), tag, hook, start)?;
+        self.announce_load((&path, tag), hook, &references, start)?;
+        self.serve_unserved_but_roll_backs(&content)?;
         Err(Leave::RolledBack)
     }
 
     /// Calls `after_load_checkpoint`.
     pub(super) fn announce_load(
         &mut self,
-        path: &Path,
-        tag: &str,
+        (path, tag): (&Path, &str),
         hook: &str,
+        references: &LoadedReferences,
         start: Instant,
     ) -> Result<(), Leave> {
         let sizes = fs_err::read_dir(path).into_iter().flatten().flatten();
+        let missing = references.missing.join(" ");
         let told = CheckpointResult {
+            reference: &references.own,
+            missing: &missing,
             bytes: sizes
                 .filter_map(|file| Some(file.metadata().ok()?.len()))
                 .sum(),
@@ -76,6 +93,8 @@ impl Trainer<'_> {
         } = &content.header;
         self.sets.measured.clone_from(measured);
         self.sets.loaded.clear();
+        self.losses.first =
+            (content.header.first_loss).map_or(self.losses.first, |loss| Some(loss.0));
         self.shared.late.forget();
         self.shared.metrics.borrow_mut().restore(metrics);
         self.restore_counters(&content.header);

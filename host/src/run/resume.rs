@@ -9,9 +9,9 @@ use std::time::Instant;
 use sconce_plugin_api::lifecycle::TrainingStage;
 use sconce_plugin_api::metadata::HookRanks;
 
-use super::Trainer;
 use super::failure::Leave;
 use super::resumption::Resume;
+use super::{RunError, Trainer};
 use crate::checkpoint::HookRecord;
 
 impl<'run> Trainer<'run> {
@@ -64,6 +64,10 @@ impl<'run> Trainer<'run> {
             return Ok(());
         };
         let start = Instant::now();
+        let references = self.restore_references(&resume.checkpoint, &resume.path)?;
+        let references = references.map_err(|error| {
+            RunError::task("resuming", &self.position, candle_core::Error::msg(error))
+        })?;
         self.restore(&resume.checkpoint)?;
         if self.resumption.is_changed
             && self.position.stage == TrainingStage::Epoch
@@ -90,6 +94,7 @@ impl<'run> Trainer<'run> {
             self.position.pass.batches = batches;
         }
         let tag = resume.checkpoint.header.tag.clone();
-        self.announce_load(&resume.path, &tag, "", start)
+        self.announce_load((&resume.path, &tag), "", &references, start)?;
+        self.serve_unserved(&resume.checkpoint)
     }
 }

@@ -11,13 +11,13 @@ use sconce_plugin_api::{Keep, Point};
 use serde_json::value::RawValue;
 
 use super::failure::Leave;
-use super::manner::{CheckpointExtent, CheckpointResult, FAILED, Manner};
+use super::manner::{CheckpointExtent, CheckpointResult, FAILED, Manner, reference_text};
 use super::tensor_result::TensorResult;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
     Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FORMAT, Facts,
-    Files, HookRecord, Lifetime, PassState, Progress, PublishedValue, Publisher, Section,
+    Files, HookRecord, Lifetime, PassState, Progress, PublishedValue, Publisher, Saved, Section,
     accumulated_name,
 };
 use crate::device_facts::device_name;
@@ -63,21 +63,25 @@ impl Trainer<'_> {
     /// Records a save that began at `start`, and tells the hooks of it.
     fn tell_saved(
         &mut self,
-        written: &Result<u64, String>,
+        written: &Result<Saved, String>,
         told: CheckpointResult<'_>,
         extent: CheckpointExtent,
         start: Instant,
     ) -> Result<(), Leave> {
         self.note(written, told.tag, told.path, extent);
+        let reference = reference_text(written, told.tag, self.reference_position());
         let told = CheckpointResult {
             seconds: start.elapsed().as_secs_f64(),
-            error: written.as_ref().err().map_or("", String::as_str),
-            bytes: written.as_ref().copied().unwrap_or(0),
-            ..told
+            ..told.with(written, &reference)
         };
         let result = self.announce_checkpoint(Point::AfterSaveCheckpoint, &told);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         result
+    }
+
+    /// Epochs and updates finished, as references have them.
+    pub(super) fn reference_position(&self) -> (u64, u64) {
+        (self.position.epoch, self.position.update)
     }
 
     /// Saves the state after a failure without hiding anything. The faults of hooks that fail again are
@@ -117,7 +121,7 @@ impl Trainer<'_> {
         let is_exact = self.position.consistency == Consistency::Between
             && !self.position.evaluation.is_under_way;
         let path = store.path_of(FAILED);
-        let mut told = CheckpointResult::new(&path, FAILED, "");
+        let told = CheckpointResult::new(&path, FAILED, "");
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         faults.extend(self.announce_checkpoint_to_all(Point::BeforeSaveCheckpoint, &told));
         let start = Instant::now();
@@ -137,9 +141,11 @@ impl Trainer<'_> {
         // The task's own failure is reported already; a second one while copying adds nothing.
         if let Some(written) = written {
             self.note(&written, FAILED, &path, CheckpointExtent::Whole);
-            told.seconds = start.elapsed().as_secs_f64();
-            told.error = written.as_ref().err().map_or("", String::as_str);
-            told.bytes = written.as_ref().copied().unwrap_or(0);
+            let reference = reference_text(&written, FAILED, self.reference_position());
+            let told = CheckpointResult {
+                seconds: start.elapsed().as_secs_f64(),
+                ..told.with(&written, &reference)
+            };
             faults.extend(self.announce_checkpoint_to_all(Point::AfterSaveCheckpoint, &told));
         }
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -167,7 +173,7 @@ impl Trainer<'_> {
     /// Records what has been written, or warns the user that writing failed.
     pub(super) fn note(
         &mut self,
-        written: &Result<u64, String>,
+        written: &Result<Saved, String>,
         tag: &str,
         path: &Path,
         extent: CheckpointExtent,
@@ -253,6 +259,7 @@ impl Trainer<'_> {
             progress: self.progress(),
             seconds: self.shared.clock.elapsed_seconds(),
             measured,
+            first_loss: self.losses.first.map(Exact),
             pass: pass_state(self.position.training_pass(), self.position.begun),
             facts: self.data_facts(),
             learning_rates: groups
@@ -265,6 +272,7 @@ impl Trainer<'_> {
             publishers,
             extra,
             history: self.saver.history.clone(),
+            unserved: self.saver.unserved(),
         };
         Ok(Checkpoint {
             header,
@@ -424,6 +432,8 @@ fn payload(path: &str, told: &CheckpointResult<'_>) -> CheckpointAbi {
         error: TextAbi::new(told.error),
         bytes: told.bytes,
         seconds: told.seconds,
+        reference: TextAbi::new(told.reference),
+        missing: TextAbi::new(told.missing),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Destination and list of a run's checkpoints.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use sconce_plugin_api::ext::Asked;
 use serde_json::Value;
 
 use super::manner::Manner;
@@ -19,7 +21,9 @@ pub(super) struct Saver {
     /// The directory of its checkpoints; none if the run saves none.
     pub(super) store: Option<Store>,
     /// Tag, hook and options of saves that wait for the end of a validation.
-    pub(super) waiting: Vec<(String, String, Manner)>,
+    pub(super) waiting: VecDeque<(String, String, Manner)>,
+    /// Requests being served, each with its hook's name: those of the innermost mount point first.
+    pub(super) queue: VecDeque<(Asked, String)>,
     /// The checkpoint being written.
     pub(super) writing: Option<Writing>,
     /// What has happened to the hooks.
@@ -38,11 +42,19 @@ impl Saver {
             manifest: Value::Null,
             directory: None,
             store: None,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
+            queue: VecDeque::new(),
             writing: None,
             history: Vec::new(),
             checkpoints: Vec::new(),
             last_checkpoint: None,
         }
+    }
+
+    /// What hooks have requested up to now and has not been served: a checkpoint saved now contains it.
+    pub(super) fn unserved(&self) -> Vec<(Asked, String)> {
+        let waiting =
+            (self.waiting.iter()).map(|(tag, hook, manner)| (manner.request(tag), hook.clone()));
+        self.queue.iter().cloned().chain(waiting).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Serves the requests of hooks, once all hooks of a mount point have run.
 
 use sconce_plugin_api::Phase;
-use sconce_plugin_api::ext::Asked;
+use sconce_plugin_api::ext::{Asked, serving_order};
 use sconce_plugin_api::lifecycle::validate;
 
 use super::failure::Leave;
@@ -17,64 +17,34 @@ impl Trainer<'_> {
         self.serve_all(asked)
     }
 
-    /// Serves requests, in order.
-    pub(super) fn serve_all(&mut self, asked: Vec<(Asked, String)>) -> Result<(), Leave> {
+    /// Serves requests: saves that others may refer to before those, and otherwise in order.
+    ///
+    /// While one is served, those after it are in the saver's queue, and so in every checkpoint saved meanwhile.
+    pub(super) fn serve_all(&mut self, mut asked: Vec<(Asked, String)>) -> Result<(), Leave> {
+        serving_order(&mut asked, |(asked, _)| asked);
+        // Requests of a mount point around this one wait until those of this one are served.
+        let waiting = self.saver.queue.len();
+        for request in asked.into_iter().rev() {
+            self.saver.queue.push_front(request);
+        }
         let mut has_rolled_back = false;
-        for (asked, hook) in asked {
-            if let Asked::Listen(listens) = asked {
-                self.hooks.set_listening(&hook, listens);
-                continue;
-            }
-            // Deleting an unneeded checkpoint is not undone by restoring the run's state.
-            let is_deletion = matches!(asked, Asked::Delete(_));
-            if self.resumption.from.is_some() || (self.position.is_reopening && !is_deletion) {
-                // It was served in the run's first segment, whose state is restored.
-                continue;
-            }
-            match asked {
-                Asked::Save {
-                    tag,
-                    parameters_only,
-                    in_background,
-                } => {
-                    let mut manner = Manner::COMPLETE;
-                    if parameters_only {
-                        manner = Manner::PARAMETERS;
+        while self.saver.queue.len() > waiting {
+            let Some((asked, hook)) = self.saver.queue.pop_front() else {
+                break;
+            };
+            let is_roll_back = matches!(asked, Asked::RollBack(_));
+            match self.serve_one(asked, &hook) {
+                // The other requests of this mount point are served first.
+                Err(Leave::RolledBack) if is_roll_back => has_rolled_back = true,
+                Err(leave) => {
+                    // After a failure, the checkpoint that is saved then contains the others.
+                    if !matches!(leave, Leave::Failed(_)) {
+                        let others = self.saver.queue.len().saturating_sub(waiting);
+                        self.saver.queue.drain(..others);
                     }
-                    if in_background {
-                        manner = manner.in_background();
-                    }
-                    if parameters_only {
-                        self.save(&tag, &hook, manner)?;
-                    } else {
-                        self.save_after_evaluation(tag, hook, manner)?;
-                    }
+                    return Err(leave);
                 }
-                Asked::Validate => self.validate_now()?,
-                Asked::RollBack(tag) => match self.roll_back(&tag, &hook) {
-                    // The other requests of this mount point are served first.
-                    Err(Leave::RolledBack) => has_rolled_back = true,
-                    other => other?,
-                },
-                Asked::Swap(set) => self.swap(&set, &hook)?,
-                Asked::SwapBack => self.swap_back(&hook)?,
-                Asked::LoadParameters { tag, set } => {
-                    self.load_parameters(&tag, set.as_deref(), &hook)?;
-                }
-                Asked::Delete(tag) => self.delete_checkpoint(&tag, &hook)?,
-                Asked::Copy { from, to } => self.copy_checkpoint(&from, &to, &hook)?,
-                Asked::Publish { tag, name, set } => {
-                    self.publish_weights(&tag, &name, set.as_deref(), &hook)?;
-                }
-                Asked::Freeze { name, ratio } => {
-                    // Known to exist: the name was checked at the time of the request.
-                    if let Ok(parameter) = self.task.parameters().get(&name) {
-                        parameter.set_learning_rate_scale(ratio);
-                    }
-                }
-                Asked::Renew(samples) => self.renew_statistics(samples, &hook)?,
-                // Other requests take effect immediately and are never queued.
-                _ => {}
+                Ok(()) => {}
             }
         }
         if has_rolled_back {
@@ -83,19 +53,72 @@ impl Trainer<'_> {
         Ok(())
     }
 
+    fn serve_one(&mut self, asked: Asked, hook: &str) -> Result<(), Leave> {
+        if let Asked::Listen(listens) = asked {
+            self.hooks.set_listening(hook, listens);
+            return Ok(());
+        }
+        // Deleting an unneeded checkpoint is not undone by restoring the run's state.
+        let is_deletion = matches!(asked, Asked::Delete(_));
+        if self.resumption.from.is_some() || (self.position.is_reopening && !is_deletion) {
+            // It was served in the run's first segment, whose state is restored.
+            return Ok(());
+        }
+        match asked {
+            Asked::Save {
+                tag,
+                parameters_only,
+                in_background,
+            } => {
+                let mut manner = Manner::COMPLETE;
+                if parameters_only {
+                    manner = Manner::PARAMETERS;
+                }
+                if in_background {
+                    manner = manner.in_background();
+                }
+                if parameters_only {
+                    self.save(&tag, hook, manner)
+                } else {
+                    self.save_after_evaluation(tag, hook, manner)
+                }
+            }
+            Asked::Validate => self.validate_now(),
+            Asked::RollBack(tag) => self.roll_back(&tag, hook),
+            Asked::Swap(set) => self.swap(&set, hook),
+            Asked::SwapBack => self.swap_back(hook),
+            Asked::LoadParameters { tag, set } => self.load_parameters(&tag, set.as_deref(), hook),
+            Asked::Delete(tag) => self.delete_checkpoint(&tag, hook),
+            Asked::Copy { from, to } => self.copy_checkpoint(&from, &to, hook),
+            Asked::Publish { tag, name, set } => {
+                self.publish_weights(&tag, &name, set.as_deref(), hook)
+            }
+            Asked::Freeze { name, ratio } => {
+                // Known to exist: the name was checked at the time of the request.
+                if let Ok(parameter) = self.task.parameters().get(&name) {
+                    parameter.set_learning_rate_scale(ratio);
+                }
+                Ok(())
+            }
+            Asked::Renew(samples) => self.renew_statistics(samples, hook),
+            // Other requests take effect immediately and are never queued.
+            _ => Ok(()),
+        }
+    }
+
     /// Saves now, or at the end of a validation in progress. A checkpoint in the middle of it would contain
     /// only half of its results.
     fn save_after_evaluation(
         &mut self,
         tag: String,
-        hook: String,
+        hook: &str,
         manner: Manner,
     ) -> Result<(), Leave> {
         if !self.position.evaluation.is_under_way {
-            return self.save(&tag, &hook, manner);
+            return self.save(&tag, hook, manner);
         }
         if !self.saver.waiting.iter().any(|(known, _, _)| *known == tag) {
-            self.saver.waiting.push((tag, hook, manner));
+            self.saver.waiting.push_back((tag, hook.to_owned(), manner));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::manner::CheckpointExtent;
-use crate::checkpoint::{CheckpointError, Files, Store};
+use crate::checkpoint::{CheckpointError, Files, Saved, Store};
 
 /// A checkpoint being written.
 pub(super) struct Writing {
@@ -14,6 +14,8 @@ pub(super) struct Writing {
     pub(super) hook: String,
     pub(super) path: PathBuf,
     pub(super) extent: CheckpointExtent,
+    /// Epochs and updates finished when its contents were copied.
+    pub(super) at: (u64, u64),
     pub(super) work: WriteTask,
 }
 
@@ -25,7 +27,7 @@ pub(super) enum WriteTask {
 
 /// The result of writing a checkpoint.
 pub(super) struct WriteResult {
-    pub(super) result: Result<u64, CheckpointError>,
+    pub(super) result: Result<Saved, CheckpointError>,
     /// Duration, including the copying.
     pub(super) seconds: f64,
 }

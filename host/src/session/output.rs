@@ -94,6 +94,23 @@ impl Output {
         Output::open(directory)
     }
 
+    /// Makes sure that a run resumed from another run's checkpoint does not mix with an earlier one here.
+    ///
+    /// # Errors
+    ///
+    /// If there are checkpoints.
+    pub fn refuse_others_checkpoints(&self) -> Result<(), StartFailure> {
+        let tags = self.store.tags();
+        // A run has at least one of these. Without, a process was killed while it brought another's checkpoint.
+        let is_run = self.store.latest().is_some() || self.path.join("manifest.json").exists();
+        if tags.is_empty() || !is_run {
+            return Ok(());
+        }
+        let hint = "go on with that run by `--resume` alone or with a tag of its own, or choose another directory by \
+                    `--output` for a run from the other checkpoint";
+        Err(usage(earlier(&self.path, &tags), hint))
+    }
+
     /// Makes sure that a new run does not replace another run's checkpoints. If the user asks for that, they
     /// are removed.
     ///

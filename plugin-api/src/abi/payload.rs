@@ -88,4 +88,9 @@ pub struct CheckpointAbi {
     pub bytes: u64,
     /// Time taken to write or read it, in seconds.
     pub seconds: f64,
+    /// Text of the reference to it, once it is on disk; empty otherwise.
+    pub reference: TextAbi,
+    /// After a checkpoint was loaded: texts of the references in its hooks' states whose checkpoints are missing,
+    /// separated by spaces.
+    pub missing: TextAbi,
 }

@@ -100,6 +100,47 @@ pub enum Asked {
     LeaveOut(Point),
 }
 
+impl Asked {
+    /// Checks arguments that did not come from [`Request::decode`], but from a file.
+    ///
+    /// # Errors
+    ///
+    /// A message that says which values are valid.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Asked::Save { tag, .. }
+            | Asked::RollBack(tag)
+            | Asked::Delete(tag)
+            | Asked::LoadParameters { tag, .. } => check_tag(tag),
+            Asked::Copy { from, to } => check_tag(from).and_then(|()| check_tag(to)),
+            Asked::Publish { tag, name, .. } => check_tag(tag).and_then(|()| check_tag(name)),
+            Asked::Freeze { ratio, .. } => {
+                not_negative("a share of the learning rate", *ratio).map(drop)
+            }
+            Asked::Renew(Some(samples)) if *samples > MOST => {
+                Err(format!("samples are at most {MOST}, found {samples}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it saves parameters only, which the states in other checkpoints may refer to.
+    fn is_save_of(&self, parameters: bool) -> bool {
+        matches!(self, Asked::Save { parameters_only, .. } if *parameters_only == parameters)
+    }
+}
+
+/// Puts requests that were made at the same mount point into the order in which they are served: of saves that follow
+/// each other, those of parameters only come first.
+///
+/// A full checkpoint contains the states of all hooks, which may refer to what has been saved before it.
+pub fn serving_order<T>(requests: &mut [T], asked: impl Fn(&T) -> &Asked) {
+    let is_save = |request: &T| matches!(asked(request), Asked::Save { .. });
+    for group in requests.chunk_by_mut(|one, next| is_save(one) && is_save(next)) {
+        group.sort_by_key(|request| asked(request).is_save_of(false));
+    }
+}
+
 impl Request {
     /// What the request asks for with this number and text.
     ///
@@ -291,6 +332,48 @@ mod tests {
                 rate: 0.5
             })
         );
+    }
+
+    #[test]
+    fn parameters_are_saved_before_full_checkpoints_whose_states_may_refer_to_them() {
+        let save = |tag: &str, parameters_only| Asked::Save {
+            tag: tag.to_owned(),
+            parameters_only,
+            in_background: false,
+        };
+        let mut requests = vec![
+            save("a", false),
+            save("b", false),
+            save("c", true),
+            Asked::Validate,
+            save("d", false),
+            save("e", true),
+        ];
+        serving_order(&mut requests, |asked| asked);
+        let tags: Vec<&str> = (requests.iter())
+            .map(|asked| match asked {
+                Asked::Save { tag, .. } => tag,
+                _ => "validate",
+            })
+            .collect();
+        // Nothing is moved across a request that may change what is saved.
+        assert_eq!(tags, ["c", "a", "b", "validate", "e", "d"]);
+    }
+
+    #[test]
+    fn tags_from_files_are_checked() {
+        let wrong = || "../x".to_owned();
+        for asked in [
+            Asked::Delete(wrong()),
+            Asked::RollBack(wrong()),
+            Asked::Copy {
+                from: "a".to_owned(),
+                to: wrong(),
+            },
+        ] {
+            assert!(asked.check().is_err(), "{asked:?}");
+        }
+        assert_eq!(Asked::Delete("x".to_owned()).check(), Ok(()));
     }
 
     #[test]

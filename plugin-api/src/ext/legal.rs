@@ -36,9 +36,11 @@ impl Request {
             | Request::LoadParameters
             | Request::Freeze
             | Request::SetAccumulation => is_between(point),
-            Request::DeleteCheckpoint | Request::CopyCheckpoint | Request::PublishWeights => {
-                is_between(point) || point == P::AfterSaveCheckpoint
+            Request::DeleteCheckpoint | Request::CopyCheckpoint => {
+                is_between(point)
+                    || matches!(point, P::AfterSaveCheckpoint | P::AfterLoadCheckpoint)
             }
+            Request::PublishWeights => is_between(point) || point == P::AfterSaveCheckpoint,
             Request::ListenAtModules => is_between(point) || point == P::AfterLoadCheckpoint,
             Request::Validate => {
                 let is_midst = matches!(point, P::BeforeRun | P::BeforeIter);

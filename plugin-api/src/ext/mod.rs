@@ -30,7 +30,7 @@ mod vectors;
 
 use std::ffi::c_void;
 
-pub use asked::{Asked, check_ratio};
+pub use asked::{Asked, check_ratio, serving_order};
 pub use c::{C_ENTRY, CPlugin, CTable};
 pub use claims::ClaimsTable;
 pub use device::{DeviceAbi, DeviceTable};

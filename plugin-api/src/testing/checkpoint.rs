@@ -6,11 +6,14 @@ use super::board::Board;
 use super::fake::Fake;
 use super::stage::FakeGroup;
 use super::values::FakeValues;
+use crate::CheckpointRef;
 use crate::lifecycle::Position;
 
 /// Content of a checkpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoint {
+    /// What a hook's state keeps of it.
+    pub(super) reference: Option<CheckpointRef>,
     pub(super) parameters: Vec<Fake>,
     /// `None` in a checkpoint of the parameters only.
     pub(super) rest: Option<CompleteState>,

@@ -1,17 +1,19 @@
 //! Saving checkpoints of a scripted run, and restoring them.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::checkpoint::{Checkpoint, CompleteState};
 use super::drive::{Drive, INTERRUPTED, Leave};
 use crate::abi::{CheckpointAbi, TextAbi};
 use crate::ext::Keep;
 use crate::lifecycle::{Consistency, EvaluationState, PassCounters, Position};
-use crate::{Phase, Point};
+use crate::{CheckpointRef, Phase, Point};
 
 impl Drive<'_> {
     /// Saves a checkpoint, calling the hook at both mount points around it.
     pub(super) fn save(&mut self, tag: &str, parameters_alone: bool) -> Result<(), Leave> {
         self.stage.entries.borrow_mut().forget(Keep::Checkpoint);
-        self.tell(Point::BeforeSaveCheckpoint, tag, 0, "")?;
+        self.tell(Point::BeforeSaveCheckpoint, tag, 0, "", None)?;
         let state = self.hook.save_state(&self.stage)?;
         let real = self.swapped.as_ref().map(|(_, real)| real.clone());
         let parameters = real.unwrap_or_else(|| self.stage.parameters.borrow().clone());
@@ -25,6 +27,7 @@ impl Drive<'_> {
             state,
         };
         let checkpoint = Checkpoint {
+            reference: reference(tag, &self.position),
             parameters,
             rest: (!parameters_alone).then_some(rest),
             entries: self.stage.entries.borrow().clone(),
@@ -36,11 +39,13 @@ impl Drive<'_> {
             .map(|tensor| 4 * tensor.len() as u64)
             .sum();
         let error = self.script.saves_fail.clone().unwrap_or_default();
+        let mut saved = None;
         if error.is_empty() {
+            saved.clone_from(&checkpoint.reference);
             self.checkpoints.insert(tag.to_owned(), checkpoint);
         }
         self.stage.entries.borrow_mut().forget(Keep::Checkpoint);
-        self.tell(Point::AfterSaveCheckpoint, tag, bytes, &error)
+        self.tell(Point::AfterSaveCheckpoint, tag, bytes, &error, saved)
     }
 
     /// The position that a checkpoint saved now has: that of the training, also during a validation.
@@ -127,13 +132,23 @@ impl Drive<'_> {
         drop(values);
         stage.entries.borrow_mut().clone_from(&checkpoint.entries);
         self.hook.load_state(&rest.state, &self.stage)?;
-        let result = self.tell(Point::AfterLoadCheckpoint, tag, 0, "");
+        let loaded = checkpoint.reference.clone();
+        let result = self.tell(Point::AfterLoadCheckpoint, tag, 0, "", loaded);
         self.stage.entries.borrow_mut().forget(Keep::Checkpoint);
         result
     }
 
     /// Calls the hook at one of the checkpoint points.
-    fn tell(&mut self, point: Point, tag: &str, bytes: u64, error: &str) -> Result<(), Leave> {
+    fn tell(
+        &mut self,
+        point: Point,
+        tag: &str,
+        bytes: u64,
+        error: &str,
+        reference: Option<CheckpointRef>,
+    ) -> Result<(), Leave> {
+        let reference = reference.map(|reference| reference.to_string());
+        let reference = reference.unwrap_or_default();
         let path = self.directory.path().join("checkpoints").join(tag);
         let path = path.to_string_lossy();
         // The checkpoint of an interruption is not a hook's.
@@ -148,7 +163,18 @@ impl Drive<'_> {
             error: TextAbi::new(error),
             bytes,
             seconds: 0.0,
+            reference: TextAbi::new(&reference),
+            missing: TextAbi::EMPTY,
         };
         self.call_with(point, &payload)
     }
+}
+
+/// The reference to a checkpoint saved now. In place of a hash of files that don't exist it has one of its tag and
+/// position, which is the same in every run.
+fn reference(tag: &str, position: &Position) -> Option<CheckpointRef> {
+    let mut hasher = DefaultHasher::new();
+    (tag, position.iteration, position.update).hash(&mut hasher);
+    let digits = format!("{:016x}", hasher.finish()).repeat(4);
+    CheckpointRef::of_saved(tag, position.epoch, position.update, &digits).ok()
 }

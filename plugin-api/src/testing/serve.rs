@@ -2,12 +2,13 @@
 
 use super::checkpoint::from_set;
 use super::drive::{Drive, Leave};
-use crate::ext::Asked;
+use crate::ext::{Asked, serving_order};
 use crate::lifecycle::validate;
 
 impl Drive<'_> {
     pub(super) fn serve(&mut self) -> Result<(), Leave> {
-        let asked = std::mem::take(&mut *self.stage.requests.pending.borrow_mut());
+        let mut asked = std::mem::take(&mut *self.stage.requests.pending.borrow_mut());
+        serving_order(&mut asked, |asked| asked);
         let mut has_rolled_back = false;
         for one in asked {
             if let Asked::Listen(listens) = one {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::slice;
 use std::time::Duration;
 
+use crate::CheckpointRef;
 use crate::abi::{CheckpointAbi, FailureAbi, OutcomeAbi, ProfileAbi, TextAbi};
 
 /// How the run ended.
@@ -189,9 +190,33 @@ pub struct Checkpoint<'task> {
     pub bytes: u64,
     /// Time taken to write or read it.
     pub duration: Duration,
+    reference: &'task str,
+    missing: &'task str,
 }
 
 impl<'task> Checkpoint<'task> {
+    /// The reference to the checkpoint, once it is on disk: what a state that names it keeps.
+    ///
+    /// `None` before it is saved, and if it could not be saved.
+    pub fn reference(&self) -> Option<CheckpointRef> {
+        self.reference.parse().ok()
+    }
+
+    /// Whether the checkpoint of a reference in a hook's loaded state does not exist any more.
+    ///
+    /// A run resumes from such a state only if the user allows it (`--allow-changes`). At `after_load_checkpoint` a
+    /// hook then has to forget what it can't find.
+    pub fn is_missing(&self, reference: &CheckpointRef) -> bool {
+        let text = reference.to_string();
+        self.missing.split(' ').any(|missing| missing == text)
+    }
+
+    /// The texts of all missing references.
+    #[doc(hidden)]
+    pub fn missing(&self) -> impl Iterator<Item = &'task str> {
+        self.missing.split(' ').filter(|text| !text.is_empty())
+    }
+
     /// Reads the payload of the checkpoint points.
     ///
     /// # Safety
@@ -199,13 +224,15 @@ impl<'task> Checkpoint<'task> {
     /// The texts in `payload` must live for `'task`.
     pub(crate) unsafe fn read(payload: &'task CheckpointAbi) -> Self {
         // SAFETY: the caller guarantees that the texts live for `'task`.
-        let (path, tag, asked_by, error) = unsafe {
-            (
+        let [path, tag, asked_by, error, reference, missing] = unsafe {
+            [
                 read(payload.path),
                 read(payload.tag),
                 read(payload.hook),
                 read(payload.error),
-            )
+                read(payload.reference),
+                read(payload.missing),
+            ]
         };
         Checkpoint {
             path: Path::new(path),
@@ -214,6 +241,8 @@ impl<'task> Checkpoint<'task> {
             error: (!error.is_empty()).then_some(error),
             bytes: payload.bytes,
             duration: duration(payload.seconds),
+            reference,
+            missing,
         }
     }
 }

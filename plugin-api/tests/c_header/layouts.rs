@@ -51,7 +51,7 @@ layouts! {
     ProfileAbi => sconce_profile { total, data, forward, loss, backward, update, hooks, hook_count }
     FailureAbi => sconce_failure { origin, message, hook }
     ModuleAbi => sconce_module { name, kind }
-    CheckpointAbi => sconce_checkpoint { path, tag, hook, error, bytes, seconds }
+    CheckpointAbi => sconce_checkpoint { path, tag, hook, error, bytes, seconds, reference, missing }
     HostRoot => sconce_host { abi_epoch, version, api_version, query }
     SetupAbi => sconce_setup { host, context, name, run_directory, manifest, seed }
     HookTable => sconce_hook_table { call, save_state, load_state, drop }

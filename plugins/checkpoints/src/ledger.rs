@@ -25,6 +25,9 @@ struct Entry {
 struct Ranked {
     tag: String,
     value: f64,
+    /// What the host keeps for this state; none until it is saved.
+    #[serde(default)]
+    reference: Option<CheckpointRef>,
 }
 
 impl Ledger {
@@ -96,13 +99,49 @@ impl Ledger {
         // After equal values, so that the earlier of two ranks higher.
         let place = ranked.partition_point(|other| !rule.is_better(value, other.value));
         let tag = tag.to_owned();
-        ranked.insert(place, Ranked { tag, value });
+        ranked.insert(
+            place,
+            Ranked {
+                tag,
+                value,
+                reference: None,
+            },
+        );
         let mut doomed: Vec<String> = ranked
             .drain(keep.min(ranked.len())..)
             .map(|r| r.tag)
             .collect();
         doomed.retain(|tag| !self.is_wanted(tag));
         doomed
+    }
+
+    /// Records that a checkpoint is on disk under these tags.
+    pub(crate) fn saved(&mut self, tags: &[String], reference: &CheckpointRef) -> Result<()> {
+        for ranked in self.best.iter_mut().flatten() {
+            if tags.contains(&ranked.tag) {
+                ranked.reference = Some(reference.copied_to(&ranked.tag)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the checkpoints that `is_gone` says of; returns the tags of the best ones among them.
+    pub(crate) fn forget(
+        &mut self,
+        is_gone: impl Fn(&str, Option<&CheckpointRef>) -> bool,
+    ) -> Vec<String> {
+        self.periodic.retain(|entry| !is_gone(&entry.tag, None));
+        let mut forgotten = Vec::new();
+        for ranked in &mut self.best {
+            ranked.retain(|one| {
+                let stays = !is_gone(&one.tag, one.reference.as_ref());
+                if !stays {
+                    forgotten.push(one.tag.clone());
+                }
+                stays
+            });
+        }
+        forgotten
     }
 
     /// Records the iteration of the newest checkpoint.
@@ -122,13 +161,16 @@ impl Ledger {
 
     /// Returns the best checkpoint of a metric.
     pub(crate) fn best(&self, metric: usize) -> Option<&str> {
-        self.best_with_value(metric).map(|(tag, _)| tag)
+        self.best_with_value(metric).map(|(tag, _, _)| tag)
     }
 
-    /// Returns the best checkpoint of a metric and the metric's value.
-    pub(crate) fn best_with_value(&self, metric: usize) -> Option<(&str, f64)> {
+    /// Returns the best checkpoint of a metric, the metric's value, and the reference once it is saved.
+    pub(crate) fn best_with_value(
+        &self,
+        metric: usize,
+    ) -> Option<(&str, f64, Option<&CheckpointRef>)> {
         let ranked = self.best.get(metric)?.first()?;
-        Some((ranked.tag.as_str(), ranked.value))
+        Some((ranked.tag.as_str(), ranked.value, ranked.reference.as_ref()))
     }
 
     /// Returns whether a checkpoint is kept for any reason.

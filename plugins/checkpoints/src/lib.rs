@@ -24,7 +24,6 @@ mod template;
 use std::collections::VecDeque;
 
 use sconce_plugin_api::BEST_CHECKPOINT;
-use sconce_plugin_api::ext::check_tag;
 use sconce_plugin_api::prelude::*;
 
 use config::{Config, OnFailure, Published};
@@ -53,9 +52,15 @@ struct State {
     saved: f64,
     /// Whether this epoch has been validated.
     validated: bool,
-    /// Tags to be deleted once a newer checkpoint is on disk, whose deletion may not have happened yet.
+}
+
+/// What a checkpoint contains of this hook.
+#[derive(Serialize, Deserialize)]
+struct SavedState {
+    #[serde(flatten)]
+    state: State,
     #[serde(default)]
-    doomed: Vec<String>,
+    pending: VecDeque<Pending>,
 }
 
 /// The best checkpoint, in the format of [`BEST_CHECKPOINT`].
@@ -64,15 +69,18 @@ struct Note {
     tag: String,
     metric: String,
     value: f64,
+    /// Once it is saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<CheckpointRef>,
+    /// Until then: the tag under which it is saved first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved_as: Option<String>,
 }
 
 impl State {
     /// Rejects states that no run saves, as their tags are directories that will be deleted.
     fn check(&self) -> Result<()> {
         self.ledger.check()?;
-        for tag in &self.doomed {
-            check_tag(tag).map_err(|reason| HookError::new(format_args!("the state: {reason}")))?;
-        }
         if !(0.0..1e15).contains(&self.saved) {
             bail!("the state has a time of {} seconds", self.saved);
         }
@@ -92,20 +100,16 @@ impl Checkpoints {
         task.epoch() >= self.config.begin_epoch && task.iteration() >= self.config.begin_iteration
     }
 
-    /// Creates a request for a checkpoint, including any deletions that may not have happened yet.
+    /// Creates a request for a checkpoint.
     fn pending(&self) -> Pending {
-        let mut pending = Pending::new(self.state.clone());
-        if self.pending.is_empty() {
-            pending.doomed.clone_from(&self.state.doomed);
-        }
-        pending
+        Pending::new(self.state.clone())
     }
 
     /// Applies a step to the ledger; tags no longer wanted are deleted once the checkpoint is saved.
     fn take(&mut self, step: Step, pending: &mut Pending) {
-        let doomed = step.apply(&mut self.state.ledger, &self.config);
-        self.state.doomed.extend(doomed.iter().cloned());
-        pending.doomed.extend(doomed);
+        pending
+            .doomed
+            .extend(step.apply(&mut self.state.ledger, &self.config));
         pending.steps.push(step);
     }
 
@@ -196,11 +200,18 @@ impl Checkpoints {
         };
         let name = format!("{BEST_CHECKPOINT}/{}", self.name);
         match self.state.ledger.best_with_value(0) {
-            Some((tag, value)) => {
+            Some((tag, value, reference)) => {
                 let phase = first.monitor.phase().unwrap_or(Phase::Val);
-                let metric = format!("{phase}/{}", first.monitor.name());
-                let tag = tag.to_owned();
-                task.publish(&name, &Note { tag, metric, value }, Keep::Run)
+                let is_of_tag = |pending: &&Pending| pending.tags.iter().any(|one| one == tag);
+                let pending = self.pending.iter().rev().find(is_of_tag);
+                let note = Note {
+                    tag: tag.to_owned(),
+                    metric: format!("{phase}/{}", first.monitor.name()),
+                    value,
+                    reference: reference.cloned(),
+                    saved_as: pending.and_then(|pending| pending.tags.first().cloned()),
+                };
+                task.publish(&name, &note, Keep::Run)
             }
             None if task.published::<Note>(&name)?.is_some() => task.retract(&name),
             None => Ok(()),
@@ -223,21 +234,31 @@ impl Checkpoints {
     }
 
     /// Requests the copies and deletions that follow once the checkpoint is on disk.
-    fn go_on(&mut self, task: &mut TaskView<'_>, pending: &Pending) -> Result<()> {
+    fn go_on(&self, task: &mut TaskView<'_>, pending: &Pending) -> Result<()> {
         let Some((saved, copies)) = pending.tags.split_first() else {
             return Ok(());
         };
         for copy in copies.iter().filter(|copy| *copy != saved) {
             task.copy_checkpoint(saved, copy)?;
         }
-        let State { ledger, doomed, .. } = &mut self.state;
-        doomed.retain(|tag| !pending.doomed.contains(tag));
         for doomed in &pending.doomed {
-            if !ledger.is_wanted(doomed) && !pending.tags.contains(doomed) {
+            if !self.state.ledger.is_wanted(doomed) && !pending.tags.contains(doomed) {
                 task.delete_checkpoint(doomed)?;
             }
         }
         Ok(())
+    }
+
+    /// Records that a checkpoint is on disk. A later one that is not yet may have some of its tags already.
+    fn settle(&mut self, saved: &Pending, reference: &CheckpointRef) -> Result<()> {
+        let mut tags = saved.tags.clone();
+        for later in &mut self.pending {
+            if let Some(before) = &mut later.before {
+                before.ledger.saved(&tags, reference)?;
+            }
+            tags.retain(|tag| !later.tags.contains(tag));
+        }
+        self.state.ledger.saved(&tags, reference)
     }
 
     /// Restores the state from before a failed save, and reapplies the later ones.
@@ -245,13 +266,16 @@ impl Checkpoints {
         let State {
             saved, validated, ..
         } = self.state;
-        self.state = failed.before;
+        match failed.before {
+            Some(before) => self.state = before,
+            None => drop((self.state.ledger).forget(|tag, _| failed.tags.iter().any(|t| t == tag))),
+        }
         self.state.validated = validated;
         if !self.pending.is_empty() {
             self.state.saved = saved;
         }
         for mut later in std::mem::take(&mut self.pending) {
-            later.before = self.state.clone();
+            later.before = Some(self.state.clone());
             later.doomed.clear();
             for step in std::mem::take(&mut later.steps) {
                 self.take(step, &mut later);
@@ -355,10 +379,12 @@ impl Hook for Checkpoints {
             self.warn_of_missed(task);
         }
         self.state.validated = false;
-        pending.before.validated = false;
-        // Before the request, so that the checkpoint contains the note.
-        self.note_best(task)?;
-        self.ask(task, pending)
+        if let Some(before) = &mut pending.before {
+            before.validated = false;
+        }
+        self.ask(task, pending)?;
+        // Requests are served later: the checkpoint contains the note.
+        self.note_best(task)
     }
 
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
@@ -395,6 +421,10 @@ impl Hook for Checkpoints {
             return Ok(());
         };
         let Some(error) = checkpoint.error else {
+            if let Some(reference) = checkpoint.reference() {
+                self.settle(&pending, &reference)?;
+            }
+            self.note_best(task)?;
             return self.go_on(task, &pending);
         };
         self.forget(pending);
@@ -405,15 +435,48 @@ impl Hook for Checkpoints {
         }
     }
 
+    /// Forgets what is gone, and does what had to follow the save of the loaded checkpoint.
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let is_gone = |_: &str, reference: Option<&CheckpointRef>| {
+            reference.is_some_and(|reference| checkpoint.is_missing(reference))
+        };
+        let forgotten = self.state.ledger.forget(is_gone);
+        for tag in &forgotten {
+            task.warn(format_args!(
+                "the checkpoint `{tag}` is gone: it is no longer one of the best"
+            ));
+        }
+        let loaded = checkpoint.reference();
+        let is_loaded = |pending: &Pending| {
+            let saved_as = loaded.as_ref().map(CheckpointRef::tag);
+            saved_as.is_some() && pending.tags.first().map(String::as_str) == saved_as
+        };
+        let place = self.pending.iter().position(is_loaded);
+        let pending = place.and_then(|place| self.pending.remove(place));
+        if let (Some(reference), Some(pending)) = (loaded, pending) {
+            self.settle(&pending, &reference)?;
+            self.go_on(task, &pending)?;
+        }
+        self.note_best(task)
+    }
+
     fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.state)
+        state::to_bytes(&SavedState {
+            state: self.state.clone(),
+            pending: self.pending.clone(),
+        })
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let state: State = state::from_bytes(bytes)?;
+        let SavedState { state, pending } = state::from_bytes(bytes)?;
         state.check()?;
+        pending.iter().try_for_each(Pending::check)?;
         self.state = state;
-        self.pending.clear();
+        self.pending = pending;
         Ok(())
     }
 }
@@ -496,8 +559,14 @@ mod tests {
             ]
         );
         assert_eq!(seen.checkpoints(), ["best-2", "epoch-3", "last"]);
-        let note = json!({"tag": "best-2", "metric": "val/accuracy", "value": 0.75});
-        assert_eq!(seen.value("best_checkpoint/checkpoint"), Some(&note));
+        let note = seen.value("best_checkpoint/checkpoint").expect("a note");
+        assert_eq!(
+            [&note["tag"], &note["metric"], &note["value"]],
+            [&json!("best-2"), &json!("val/accuracy"), &json!(0.75)]
+        );
+        let reference: CheckpointRef =
+            serde_json::from_value(note["reference"].clone()).expect("a reference");
+        assert_eq!((reference.tag(), reference.epoch()), ("best-2", 2));
         assert_eq!(seen.parameter("w"), [-2.0]);
         Ok(())
     }

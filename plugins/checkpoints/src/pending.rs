@@ -1,10 +1,17 @@
 //! Checkpoints requested from the host and not yet reported.
 
+use sconce_plugin_api::ext::check_tag;
+use sconce_plugin_api::prelude::*;
+
 use super::State;
 use super::config::Config;
 use super::ledger::Ledger;
 
 /// A checkpoint requested from the host.
+///
+/// It is part of the hook's state: the checkpoint itself contains the request for it as not reported yet. After a resume,
+/// what has to follow then does.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Pending {
     /// The first is written; the others are copies of it.
     pub(crate) tags: Vec<String>,
@@ -12,11 +19,13 @@ pub(crate) struct Pending {
     pub(crate) doomed: Vec<String>,
     /// Changes to the ledger, reapplied if an earlier checkpoint fails.
     pub(crate) steps: Vec<Step>,
-    /// State to restore if it fails.
-    pub(crate) before: State,
+    /// State to restore if it fails; not known after a resume.
+    #[serde(skip)]
+    pub(crate) before: Option<State>,
 }
 
 /// A change to the ledger by a checkpoint.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum Step {
     /// Saved by epochs, iterations or minutes.
     Add {
@@ -38,8 +47,19 @@ impl Pending {
             tags: Vec::new(),
             doomed: Vec::new(),
             steps: Vec::new(),
-            before,
+            before: Some(before),
         }
+    }
+
+    /// Rejects requests that no run makes: their tags become directories that are written and deleted.
+    pub(crate) fn check(&self) -> Result<()> {
+        let steps = self.steps.iter().map(|step| match step {
+            Step::Add { tag, .. } | Step::Rank { tag, .. } => tag,
+        });
+        for tag in self.tags.iter().chain(&self.doomed).chain(steps) {
+            check_tag(tag).map_err(|reason| HookError::new(format_args!("the state: {reason}")))?;
+        }
+        Ok(())
     }
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct EarlyStopping {
     state: State,
     /// Whether the metric has had a value since the run began or was resumed.
     has_value: bool,
+    /// Whether the state was loaded, and no epoch has been judged since.
+    is_loaded: bool,
 }
 
 /// Message that the metric has no value, and which phase has one.
@@ -90,6 +92,12 @@ struct State {
     waited: u64,
     /// Whether this epoch has been validated.
     validated: bool,
+    /// With `restore_best`: the checkpoint of the best epoch, once it is saved.
+    #[serde(default)]
+    kept: Option<CheckpointRef>,
+    /// Why this hook has stopped the run, and whether patience was the reason.
+    #[serde(default)]
+    stopped: Option<(String, bool)>,
 }
 
 /// Result of judging a value.
@@ -146,6 +154,11 @@ impl State {
             "{monitor} has not got better for {} epochs{best}",
             self.waited
         ))
+    }
+
+    /// Forgets which epoch was the best, as its parameters are gone.
+    fn forget_best(&mut self) {
+        (self.best, self.best_epoch, self.kept) = (None, 0, None);
     }
 
     fn improve(&mut self, epoch: u64, value: f64, rule: Rule) {
@@ -206,12 +219,16 @@ impl Hook for EarlyStopping {
         }
         config.monitor.check(setup, Phase::Val)?;
         warn_of_too_few(&config, setup)?;
+        if !config.restore_best {
+            setup.leave_out(Point::AfterSaveCheckpoint);
+        }
         Ok(EarlyStopping {
             name: setup.name().to_owned(),
             config,
             rule,
             state: State::default(),
             has_value: false,
+            is_loaded: false,
         })
     }
 
@@ -233,6 +250,16 @@ impl Hook for EarlyStopping {
             return Ok(());
         };
         self.has_value = true;
+        let is_loaded = std::mem::take(&mut self.is_loaded);
+        let is_kept = self.state.kept.is_some() || !self.config.restore_best;
+        if is_loaded && !is_kept && self.state.best.is_some() {
+            task.warn(format_args!(
+                "no checkpoint has the parameters of the best epoch, {}: it is forgotten",
+                self.state.best_epoch
+            ));
+            self.state.forget_best();
+        }
+        self.state.stopped = None;
         let before = self.state.best_epoch;
         let verdict = self
             .state
@@ -241,7 +268,12 @@ impl Hook for EarlyStopping {
             task.save_parameters(&self.name)?;
         }
         match verdict {
-            Verdict::Stop(reason) => task.stop(&reason),
+            Verdict::Stop(reason) => {
+                task.stop(&reason)?;
+                let is_patience = self.state.waited >= self.config.patience;
+                self.state.stopped = Some((reason, is_patience));
+                Ok(())
+            }
             Verdict::Better | Verdict::NoBetter => Ok(()),
         }
     }
@@ -256,10 +288,57 @@ impl Hook for EarlyStopping {
         {
             bail!("{}", no_value(&self.config.monitor, task));
         }
-        if self.config.restore_best && task.phase() == Phase::Train && self.state.best.is_some() {
-            return task.load_parameters(&self.name, None);
+        if !self.config.restore_best || task.phase() != Phase::Train || self.state.best.is_none() {
+            return Ok(());
+        }
+        let best = self.state.best_epoch;
+        let Some(kept) = &self.state.kept else {
+            bail!(
+                "the parameters of the best epoch, {best}, can't be restored: they were not saved"
+            );
+        };
+        if kept.epoch() != best {
+            task.warn(format_args!(
+                "the parameters of the best epoch, {best}, were not saved: those of epoch {} are restored",
+                kept.epoch()
+            ));
+        }
+        task.load_parameters(kept.tag(), None)
+    }
+
+    fn after_save_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        if checkpoint.asked_by == self.name
+            && let Some(reference) = checkpoint.reference()
+        {
+            self.state.kept = Some(reference);
         }
         Ok(())
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.is_loaded = true;
+        let is_gone = |kept: &CheckpointRef| checkpoint.is_missing(kept);
+        if self.state.kept.as_ref().is_some_and(is_gone) {
+            task.warn("the checkpoint of the best epoch is gone: it is forgotten");
+            self.state.forget_best();
+        }
+        // A stop is not part of a checkpoint. With more patience than before, it is none any more.
+        match &self.state.stopped {
+            Some((reason, is_patience))
+                if !is_patience || self.state.waited >= self.config.patience =>
+            {
+                task.stop(reason)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn save_state(&mut self) -> Result<Vec<u8>> {

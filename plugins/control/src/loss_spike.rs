@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use sconce_plugin_api::prelude::*;
 
-use crate::roll_back::{self, RollBack};
+use crate::roll_back::{self, RollBack, SavedRollBack};
 
 /// What counts as a spike, and how the hook responds.
 #[derive(Deserialize, JsonSchema)]
@@ -147,7 +147,8 @@ pub(crate) struct LossSpike {
 struct State {
     losses: Losses,
     skipped: BTreeSet<u64>,
-    rolled_back: u64,
+    #[serde(flatten)]
+    roll_back: SavedRollBack,
     log: LogFileState,
 }
 
@@ -224,6 +225,8 @@ impl Hook for LossSpike {
                 Point::BeforeIter,
                 Point::BeforeEpoch,
                 Point::AfterIter,
+                Point::AfterEpoch,
+                Point::AfterSaveCheckpoint,
                 Point::AfterLoadCheckpoint,
             ] {
                 setup.leave_out(point);
@@ -271,6 +274,20 @@ impl Hook for LossSpike {
         }
     }
 
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.roll_back.end_epoch(task);
+        Ok(())
+    }
+
+    fn after_save_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.roll_back.saved(checkpoint);
+        Ok(())
+    }
+
     fn after_load_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,
@@ -283,7 +300,7 @@ impl Hook for LossSpike {
         state::to_bytes(&State {
             losses: self.losses.clone(),
             skipped: self.skipped.clone(),
-            rolled_back: self.roll_back.done(),
+            roll_back: self.roll_back.save(),
             log: self.log.save()?,
         })
     }
@@ -291,7 +308,7 @@ impl Hook for LossSpike {
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let state: State = state::from_bytes(bytes)?;
         state::check_count("losses.seen", state.losses.seen)?;
-        state::check_count("rolled_back", state.rolled_back)?;
+        state.roll_back.check()?;
         self.losses = state.losses;
         self.wanted = None;
         if self.roll_back.is_under_way() {
@@ -301,7 +318,7 @@ impl Hook for LossSpike {
             self.skipped = state.skipped;
             self.log.restore(&state.log)?;
         }
-        self.roll_back.load(state.rolled_back);
+        self.roll_back.load(state.roll_back);
         Ok(())
     }
 }

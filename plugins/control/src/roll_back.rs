@@ -40,6 +40,25 @@ pub(crate) struct RollBack {
     lowered: u64,
     /// Whether this process has trained: a state loaded after that comes from a rollback.
     has_begun: bool,
+    /// The checkpoint to roll back to, if it was saved in this run.
+    kept: Option<CheckpointRef>,
+    /// The epoch that began last, and whether it is in progress.
+    epoch: (u64, bool),
+}
+
+/// What a hook's state has of its rollbacks.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SavedRollBack {
+    rolled_back: u64,
+    #[serde(default)]
+    kept: Option<CheckpointRef>,
+}
+
+impl SavedRollBack {
+    /// Rejects counts that no run reaches.
+    pub(crate) fn check(&self) -> Result<()> {
+        state::check_count("rolled_back", self.rolled_back)
+    }
 }
 
 impl RollBack {
@@ -61,6 +80,8 @@ impl RollBack {
             done: 0,
             lowered: 0,
             has_begun: false,
+            kept: None,
+            epoch: (0, false),
         })
     }
 
@@ -70,10 +91,8 @@ impl RollBack {
             return Ok(());
         }
         self.has_begun = true;
-        let is_due = self
-            .save_every
-            .is_some_and(|every| task.epoch().is_multiple_of(every));
-        if !is_due || task.batch() > 0 {
+        self.epoch = (task.epoch(), true);
+        if !self.is_due(task.epoch()) || task.batch() > 0 {
             return Ok(());
         }
         let mut parameters = Search::through_all(Collection::Parameters, true);
@@ -81,6 +100,26 @@ impl RollBack {
             return Ok(());
         }
         task.save_checkpoint(&self.tag)
+    }
+
+    /// Whether the hook's own checkpoint is saved before this epoch.
+    fn is_due(&self, epoch: u64) -> bool {
+        self.save_every
+            .is_some_and(|every| epoch.is_multiple_of(every))
+    }
+
+    /// Called at `after_epoch`.
+    pub(crate) fn end_epoch(&mut self, task: &TaskView<'_>) {
+        if task.phase() == Phase::Train {
+            self.epoch.1 = false;
+        }
+    }
+
+    /// Called at `after_save_checkpoint`.
+    pub(crate) fn saved(&mut self, checkpoint: &Checkpoint<'_>) {
+        if checkpoint.tag == self.tag && checkpoint.error.is_none() {
+            self.kept = checkpoint.reference();
+        }
     }
 
     /// Requests a rollback because of `what`; called where that is legal.
@@ -103,6 +142,25 @@ impl RollBack {
         task: &mut TaskView<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
+        let loaded = checkpoint.reference();
+        if loaded
+            .as_ref()
+            .is_some_and(|loaded| loaded.tag() == self.tag)
+        {
+            self.kept = loaded;
+        }
+        if self
+            .kept
+            .as_ref()
+            .is_some_and(|kept| checkpoint.is_missing(kept))
+        {
+            // One of this hook's own is saved before the next epoch.
+            task.warn(format_args!(
+                "the checkpoint `{}` to roll back to is gone",
+                self.tag
+            ));
+            self.kept = None;
+        }
         let is_ours = checkpoint.asked_by == self.hook && self.has_begun;
         let steps = self.done.saturating_sub(self.lowered);
         if !is_ours || steps == 0 || (self.factor - 1.0).abs() < f64::EPSILON {
@@ -120,9 +178,15 @@ impl RollBack {
         Ok(())
     }
 
-    /// Number of rollbacks so far: the hook's state.
-    pub(crate) fn done(&self) -> u64 {
-        self.done
+    /// For the hook's state.
+    pub(crate) fn save(&self) -> SavedRollBack {
+        let (epoch, is_in_progress) = self.epoch;
+        // Replaced before the next epoch: nothing would ever roll back to it.
+        let is_replaced = !is_in_progress && self.has_begun && self.is_due(epoch + 1);
+        SavedRollBack {
+            rolled_back: self.done,
+            kept: self.kept.clone().filter(|_| !is_replaced),
+        }
     }
 
     /// Whether a state loaded now comes from a rollback, not from resuming a run.
@@ -130,8 +194,13 @@ impl RollBack {
         self.has_begun
     }
 
-    /// Restores the count from a state; a rollback does not undo later counts.
-    pub(crate) fn load(&mut self, done: u64) {
+    /// Restores a state; a rollback does not undo later counts.
+    pub(crate) fn load(&mut self, saved: SavedRollBack) {
+        let SavedRollBack {
+            rolled_back: done,
+            kept,
+        } = saved;
+        self.kept = kept;
         self.lowered = done;
         self.done = if self.has_begun {
             self.done.max(done)

@@ -11,7 +11,7 @@ use sconce_plugin_api::prelude::*;
 
 use crate::dump;
 use crate::finite::{Search, is_bad};
-use crate::roll_back::{self, RollBack};
+use crate::roll_back::{self, RollBack, SavedRollBack};
 
 /// What is checked, and how the hook responds.
 #[derive(Deserialize, JsonSchema)]
@@ -108,7 +108,8 @@ pub(crate) struct StopOnNan {
 struct State {
     row: u64,
     dumped: u64,
-    rolled_back: u64,
+    #[serde(flatten)]
+    roll_back: SavedRollBack,
 }
 
 impl StopOnNan {
@@ -221,17 +222,21 @@ impl Hook for StopOnNan {
             (Watched::Outputs, Point::AfterForward),
             (Watched::Gradients, Point::BeforeUpdate),
             (Watched::Parameters, Point::AfterUpdate),
-            (Watched::Metrics, Point::AfterEpoch),
             (Watched::Modules, Point::ModuleForward),
         ] {
             if !config.watch.contains(&watched) {
                 setup.leave_out(point);
             }
         }
-        if config.action != Action::RollBack {
+        let rolls_back = config.action == Action::RollBack;
+        if !rolls_back && !config.watch.contains(&Watched::Metrics) {
+            setup.leave_out(Point::AfterEpoch);
+        }
+        if !rolls_back {
             for point in [
                 Point::BeforeEpoch,
                 Point::AfterCycle,
+                Point::AfterSaveCheckpoint,
                 Point::AfterLoadCheckpoint,
             ] {
                 setup.leave_out(point);
@@ -360,7 +365,17 @@ impl Hook for StopOnNan {
         self.roll_back.loaded(task, checkpoint)
     }
 
+    fn after_save_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.roll_back.saved(checkpoint);
+        Ok(())
+    }
+
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.roll_back.end_epoch(task);
         if !self.watches(Watched::Metrics) || !task.epoch().is_multiple_of(self.config.every) {
             return Ok(());
         }
@@ -377,7 +392,7 @@ impl Hook for StopOnNan {
         state::to_bytes(&State {
             row: self.row,
             dumped: self.dumped,
-            rolled_back: self.roll_back.done(),
+            roll_back: self.roll_back.save(),
         })
     }
 
@@ -385,13 +400,13 @@ impl Hook for StopOnNan {
         let state: State = state::from_bytes(bytes)?;
         state::check_count("row", state.row)?;
         state::check_count("dumped", state.dumped)?;
-        state::check_count("rolled_back", state.rolled_back)?;
+        state.roll_back.check()?;
         self.row = state.row;
         self.is_bad = false;
         self.wanted = None;
         // The files that this process wrote before a rollback still exist.
         self.dumped = self.dumped.max(state.dumped);
-        self.roll_back.load(state.rolled_back);
+        self.roll_back.load(state.roll_back);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ class Checkpoint:
     error: Optional[str]
     bytes: int
     duration: float
+    #: What a state keeps that names the checkpoint; None before it is on disk.
+    reference: Optional[str] = None
+    #: After a load: the references in the hooks' states whose checkpoints are gone.
+    missing: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,9 @@ class EpochProfile:
     hooks: List[HookTime]
 
 
-def checkpoint(path, tag, asked_by, error, size, duration):
+def checkpoint(path, tag, asked_by, error, size, duration, reference, missing):
     """For the host, which gives plain values."""
-    return Checkpoint(Path(path), tag, asked_by, error, size, duration)
+    return Checkpoint(Path(path), tag, asked_by, error, size, duration, reference, missing)
 
 
 def profile(total, data, forward, loss, backward, update, hooks):

@@ -296,7 +296,7 @@ fn with_payload(
             call(ptr::from_ref(&payload).cast())
         }
         PayloadText::Checkpoint {
-            texts: [path, tag, hook, error],
+            texts: [path, tag, hook, error, reference, missing],
             bytes,
             seconds,
         } => {
@@ -307,6 +307,8 @@ fn with_payload(
                 error: TextAbi::new(error),
                 bytes,
                 seconds,
+                reference: TextAbi::new(reference),
+                missing: TextAbi::new(missing),
             };
             call(ptr::from_ref(&payload).cast())
         }

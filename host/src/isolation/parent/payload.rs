@@ -79,9 +79,11 @@ pub(super) unsafe fn payload<'a>(point: Option<Point>, view: &ViewAbi) -> Payloa
                     error,
                     bytes,
                     seconds,
+                    reference,
+                    missing,
                 } = &*payload.cast();
                 PayloadText::Checkpoint {
-                    texts: [path, tag, hook, error].map(text),
+                    texts: [path, tag, hook, error, reference, missing].map(text),
                     bytes,
                     seconds,
                 }

@@ -114,6 +114,7 @@ impl Hook for TrainingTrace {
         if let Some(earlier) = earlier {
             trace.begin.clone_from(&earlier.begin);
             trace.checkpoints = earlier.checkpoints.clone();
+            trace.roll_backs = earlier.roll_backs;
             trace.earlier = earlier.into_earlier();
         }
         Ok(TrainingTrace {

@@ -96,6 +96,9 @@ struct State {
     #[serde(default)]
     own_losses: Vec<u64>,
     suggestion: Option<f64>,
+    /// During the test: the checkpoint that it ends with.
+    #[serde(default)]
+    kept: Option<CheckpointRef>,
 }
 
 impl State {
@@ -241,7 +244,7 @@ impl Hook for LrRangeTest {
             // Saved after all hooks of this mount point have run, and so with the current state.
             Stage::Before => task.save_checkpoint(&self.name),
             Stage::Found => {
-                self.state.stage = Stage::Over;
+                (self.state.stage, self.state.kept) = (Stage::Over, None);
                 task.delete_checkpoint(&self.name)
             }
             Stage::During | Stage::Over => Ok(()),
@@ -317,7 +320,7 @@ impl Hook for LrRangeTest {
             Stage::During => {
                 task.warn("the training is shorter than the test: it ends with fewer rates");
                 self.conclude(task)?;
-                self.state.stage = Stage::Over;
+                (self.state.stage, self.state.kept) = (Stage::Over, None);
                 task.load_parameters(&self.name, None)?;
                 task.delete_checkpoint(&self.name)
             }
@@ -326,19 +329,45 @@ impl Hook for LrRangeTest {
         }
     }
 
+    fn after_save_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        if checkpoint.tag == self.name && checkpoint.error.is_none() {
+            self.state.kept = checkpoint.reference();
+        }
+        Ok(())
+    }
+
     /// The result is used here and not in `before_epoch`: the checkpoint is of an epoch that had begun, in
     /// which that method sets nothing and requests no more than a deletion.
     fn after_load_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,
-        _checkpoint: &Checkpoint<'_>,
+        checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
+        let loaded = checkpoint.reference();
+        if loaded
+            .as_ref()
+            .is_some_and(|loaded| loaded.tag() == self.name)
+        {
+            self.state.kept = loaded;
+        }
+        let kept = self.state.kept.as_ref();
+        if kept.is_some_and(|kept| checkpoint.is_missing(kept)) {
+            bail!(
+                "the test of rates in progress can't end: the checkpoint `{}` from before it is gone; resume from one \
+                 that was saved before or after the test",
+                self.name
+            );
+        }
         if self.state.stage != Stage::Found {
             return Ok(());
         }
         self.use_it(task)?;
         if self.config.stop {
-            self.state.stage = Stage::Over;
+            (self.state.stage, self.state.kept) = (Stage::Over, None);
             return task.stop("the learning rate range test is over");
         }
         Ok(())

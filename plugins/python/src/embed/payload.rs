@@ -34,6 +34,9 @@ pub(super) fn arguments(
             let error = checkpoint
                 .error
                 .map_or_else(|| gil.none(), |error| gil.text(error));
+            let reference = checkpoint.reference();
+            let missing: Vec<Option<Ref>> =
+                checkpoint.missing().map(|text| gil.text(text)).collect();
             let facts = gil.tuple([
                 gil.text(&checkpoint.path.to_string_lossy()),
                 gil.text(checkpoint.tag),
@@ -41,6 +44,8 @@ pub(super) fn arguments(
                 error,
                 gil.integer(checkpoint.bytes),
                 gil.float(checkpoint.duration.as_secs_f64()),
+                reference.map_or_else(|| gil.none(), |reference| gil.text(&reference.to_string())),
+                gil.tuple_of(missing.into_iter()),
             ])?;
             gil.call(&functions.checkpoint, &facts)
         }
