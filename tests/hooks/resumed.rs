@@ -155,13 +155,19 @@ const LEFT_OUT: [(&str, &str); 2] = [
 ];
 
 /// What a resumed run did from where it was left: without its beginning, which comes before everything is
-/// restored, and without the `before_epoch` of an epoch that was begun before.
+/// restored, without the saves that waited for a validation's end, and without the `before_epoch` of an epoch that was begun before.
 fn rest(notes: &Notes, expected: &[String]) -> Vec<String> {
     let lines = &notes.lines;
     // The first one: a hook may roll back later.
     let is_loaded = |line: &String| line.starts_with("last after_load_checkpoint(");
     let loaded = lines.iter().position(is_loaded).expect("it was loaded");
     let rest = lines.get(loaded + 1..).unwrap_or_default();
+    let saves = |lines: &[String]| {
+        let is_save = |line: &&String| line.contains("_save_checkpoint(train) ");
+        lines.iter().take_while(is_save).count()
+    };
+    let waited = saves(rest).saturating_sub(saves(expected));
+    let rest = rest.get(waited..).unwrap_or_default();
     let opens = |lines: &[String]| {
         let opening = lines
             .iter()
@@ -174,11 +180,11 @@ fn rest(notes: &Notes, expected: &[String]) -> Vec<String> {
 
 /// What comes after a save, from where a run that is resumed from it goes on.
 ///
-/// A checkpoint knows its place between passes, not between the calls that end one. These do not come again:
+/// A checkpoint knows its place between passes, not between the calls that end one. These do not come again as they were:
 ///
 /// - `epoch_profile` of the training's pass behind an `after_epoch` that saved: its times are not kept;
 /// - the saves that waited for a validation's end, behind one asked for by its `after_loop`, which says already
-///   that the validation is over.
+///   that the validation is over: they come again, but in the training.
 fn goes_on(lines: &[String]) -> &[String] {
     let ends = [
         " epoch_profile(train) ",
