@@ -201,6 +201,10 @@ fn options_of_the_trace_show_in_it() {
     assert_eq!(trace["roll_backs"], 1);
     assert_eq!(trace["checkpoints"], json!({"saved": 1, "last": "here"}));
     assert_eq!(trace["resumed_from"], Value::Null);
+    // A resumed run counts on: the hook, which forgets that it has asked, rolls back again.
+    let resumed = place.sconce(&["run", "manifest.json", "--resume", "here"]);
+    resumed.expect(0, &[]);
+    assert_eq!(self::trace(&place)["roll_backs"], 2);
 }
 
 #[test]
