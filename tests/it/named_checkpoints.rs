@@ -136,6 +136,24 @@ fn so_do_several_entries_with_tags_of_their_own() {
 }
 
 #[test]
+fn a_run_resumed_from_the_checkpoint_to_roll_back_to_can_roll_back_to_it() {
+    let config = json!({"action": "roll-back", "roll_back": {"save_every": 2}});
+    let manifest = manifest(&[
+        checkpoint(json!({})),
+        json!({"hook": "stop-on-nan", "config": config}),
+    ]);
+    let place = Workplace::new(&PLUGINS);
+    // The first save after the sixth iteration is that of the epoch, the second that of `stop-on-nan` before the next one.
+    assert!(killed(&place, &manifest, "after_save_checkpoint", 6, 2));
+    resume(&place, &[]).expect(0, &["resumes from", "checkpoints/stop-on-nan: 2 epochs"]);
+    let [kept, epoch] = ["stop-on-nan", "epoch-2"].map(|tag| {
+        let path = format!("out/checkpoints/{tag}/parameters.safetensors");
+        fs::read(place.path(&path)).expect("parameters")
+    });
+    assert!(kept == epoch, "it is that of the second epoch");
+}
+
+#[test]
 fn a_tag_has_again_what_an_older_checkpoint_refers_to() {
     let manifest = manifest(&[checkpoint(json!({})), early_stopping(LAST)]);
     let place = run(&manifest);

@@ -34,15 +34,16 @@ impl Trainer<'_> {
                 restored.map_err(|error| format!("its checkpoint `{}`: {error}", reference.tag()))
             };
             let mut loaded = LoadedReferences::default();
-            // A copy may have been loaded, and a hook still have to copy it from the tag that it was saved under.
-            if let Some(own) = own_reference(content, directory) {
-                restore(&own)?;
-                loaded.own = own.to_string();
-            }
             for (_, reference) in content.references() {
                 if !restore(&reference)? {
                     loaded.missing.push(reference.to_string());
                 }
+            }
+            // A copy may have been loaded, and a hook still have to copy it from the tag that it was saved under. Last: that tag
+            // means the loaded checkpoint, also if a state refers to what it had before.
+            if let Some(own) = own_reference(content, directory) {
+                restore(&own)?;
+                loaded.own = own.to_string();
             }
             Ok(loaded)
         })

@@ -42,6 +42,8 @@ pub(crate) struct RollBack {
     has_begun: bool,
     /// The checkpoint to roll back to, if it was saved in this run.
     kept: Option<CheckpointRef>,
+    /// The one that it is replacing.
+    replaced: Option<CheckpointRef>,
     /// The epoch that began last, and whether it is in progress.
     epoch: (u64, bool),
 }
@@ -81,6 +83,7 @@ impl RollBack {
             lowered: 0,
             has_begun: false,
             kept: None,
+            replaced: None,
             epoch: (0, false),
         })
     }
@@ -99,6 +102,8 @@ impl RollBack {
         if parameters.first(task)?.is_some() {
             return Ok(());
         }
+        // What it is saved over has no place in its own state; if the save fails, it is still the one to go back to.
+        self.replaced = self.kept.take();
         task.save_checkpoint(&self.tag)
     }
 
@@ -117,8 +122,9 @@ impl RollBack {
 
     /// Called at `after_save_checkpoint`.
     pub(crate) fn saved(&mut self, checkpoint: &Checkpoint<'_>) {
-        if checkpoint.tag == self.tag && checkpoint.error.is_none() {
-            self.kept = checkpoint.reference();
+        if checkpoint.tag == self.tag {
+            let replaced = self.replaced.take();
+            self.kept = checkpoint.reference().or(replaced);
         }
     }
 
