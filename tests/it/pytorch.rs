@@ -231,7 +231,7 @@ fn batch(task: &str, index: usize, size: usize, dtype: DType) -> (Tensor, Tensor
 fn losses(task: &str, dtype: DType, size: usize, reference: &Reference, steps: usize) -> Vec<f64> {
     let (network, parameters) = model(task, dtype);
     let (targets, mut optimizer) = (targets(task), AdamW::new(1e-3).with_weight_decay(0.01));
-    let loss = LossConfig::default_for(&targets).build(&targets);
+    let loss = LossConfig::default_for(&targets).build(&targets, None);
     let loss = loss.expect("it fits the targets");
     let mut found = Vec::new();
     for step in 0..steps {

@@ -48,6 +48,11 @@ pub trait Dataset: Send + Sync {
         None
     }
 
+    /// Returns the class of the sample at `index`, if it has one that is known without reading its input.
+    fn class_of(&self, _index: u32) -> Option<u32> {
+        None
+    }
+
     /// Whether the targets are real: those of files [opened](crate::Preprocessing::open) for predictions may be
     /// placeholders.
     fn has_targets(&self) -> bool {

@@ -47,6 +47,10 @@ impl Dataset for First {
         self.whole.origin(index)
     }
 
+    fn class_of(&self, index: u32) -> Option<u32> {
+        self.whole.class_of(index)
+    }
+
     fn has_targets(&self) -> bool {
         self.whole.has_targets()
     }

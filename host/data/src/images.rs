@@ -303,6 +303,11 @@ impl Dataset for ImageDataset {
         self.images.origin(image as usize)
     }
 
+    fn class_of(&self, index: u32) -> Option<u32> {
+        let image = *self.indices.get(index as usize)?;
+        self.images.labels.get(image as usize).copied()
+    }
+
     fn has_targets(&self) -> bool {
         self.has_targets
     }

@@ -13,7 +13,8 @@
 //! - `text`, `grammar`: sources of tokens.
 //! - `split`: random or stratified selection of validation and test samples.
 //! - [`preprocessing`]: what is learnt from the training data, kept with a model to read other data.
-//! - `dataset`, `first`: the interface [`Dataset`], and a limit on the number of samples.
+//! - `dataset`, `first`: the interface [`Dataset`], and a limit on the number of samples; `class_counts`: the samples of
+//!   each class.
 //! - [`order`], `loader`: order of an epoch's samples, and batches prepared in the background.
 //! - `memory`, `watched_file`: what stays in files and is read on demand, and that files stay the same.
 //! - `file`, [`regular_file`], [`signature`], [`exact`], `synthetic`, `error`: reading of files and
@@ -31,6 +32,7 @@
 
 pub mod arrays;
 mod cifar;
+mod class_counts;
 mod config;
 pub mod csv;
 mod dataset;
@@ -70,6 +72,7 @@ mod watched_file;
 use std::sync::Arc;
 
 pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
+pub use class_counts::class_counts;
 pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, SampleOrigin};
 pub use error::DataError;

@@ -183,6 +183,16 @@ impl Dataset for NumberDataset {
         }
     }
 
+    fn class_of(&self, index: u32) -> Option<u32> {
+        let sample = *self.indices.get(index as usize)?;
+        match (&self.samples.values, &self.targets) {
+            (TargetValues::Classes(classes), Targets::Class(_)) => {
+                classes.get(sample as usize).copied()
+            }
+            _ => None,
+        }
+    }
+
     fn has_targets(&self) -> bool {
         self.has_targets
     }

@@ -68,5 +68,8 @@ fn record(report: &RunReport) -> Value {
     for (key, value) in report.metrics.to_json() {
         record[key] = value;
     }
+    if !report.learnt.is_empty() {
+        record["learnt"] = Value::Object(report.learnt.clone());
+    }
     record
 }

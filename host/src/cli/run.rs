@@ -473,7 +473,37 @@ fn opening_lines(prepared: &Prepared, directory: &Path, resume: Option<&Resume>)
             progress.update
         )
     });
-    std::iter::once(run).chain(device).chain(resumed).collect()
+    let learnt = (task.learnt().iter())
+        .map(|(name, value)| {
+            format!(
+                "  {} from the training data: {}",
+                name.replace('_', " "),
+                listed(value)
+            )
+        })
+        .collect::<Vec<_>>();
+    (std::iter::once(run).chain(device).chain(resumed))
+        .chain(learnt)
+        .collect()
+}
+
+/// The first values of an object, with four digits.
+fn listed(value: &Value) -> String {
+    const SHOWN: usize = 12;
+    let Some(values) = value.as_object() else {
+        return value.to_string();
+    };
+    let shown = values.iter().take(SHOWN);
+    let mut shown: Vec<String> = shown
+        .map(|(name, value)| match value.as_f64() {
+            Some(number) => format!("{name} {number:.4}"),
+            None => format!("{name} {value}"),
+        })
+        .collect();
+    if values.len() > SHOWN {
+        shown.push(format!("and {} more in `run.json`", values.len() - SHOWN));
+    }
+    shown.join(", ")
 }
 
 /// What a run ran out of a GPU's memory with, if it did.

@@ -60,6 +60,8 @@ pub struct RunReport {
     pub updates: u64,
     /// The averages that replaced the parameters in the last evaluation, if they differ from the parameters.
     pub measured: Option<Weights>,
+    /// Values computed from the training data that the loss depends on, by name.
+    pub learnt: serde_json::Map<String, serde_json::Value>,
     /// What has happened to the hooks.
     pub history: Vec<HistoryRecord>,
     /// Seconds from start to end.

@@ -337,6 +337,7 @@ impl<'run> Trainer<'run> {
             iterations: self.position.iteration,
             updates: self.position.update,
             measured,
+            learnt: self.task.learnt(),
             history: self.saver.history,
             seconds: self.shared.clock.elapsed_seconds(),
         }

@@ -108,6 +108,10 @@ impl Task for Limited {
         self.task.late_metrics()
     }
 
+    fn learnt(&self) -> serde_json::Map<String, serde_json::Value> {
+        self.task.learnt()
+    }
+
     fn modules(&self) -> Vec<ModuleInfo> {
         self.task.modules()
     }

@@ -101,6 +101,11 @@ pub trait Task {
         None
     }
 
+    /// Values computed from the training data that the loss depends on, by name, for the log and `run.json`.
+    fn learnt(&self) -> serde_json::Map<String, serde_json::Value> {
+        serde_json::Map::new()
+    }
+
     /// The model's named modules in execution order, at which hooks can be called.
     fn modules(&self) -> Vec<ModuleInfo> {
         Vec::new()

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
+use serde_json::{Map, Value, json};
 
 use super::metric_list::MetricList;
 use super::{LateMetrics, Task, split_of};
-use crate::data::{Batch, Dataset, Preprocessing, Splits};
+use crate::data::{self, Batch, DataError, Dataset, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, MetricConfig};
 use crate::nn::{Model, ModuleInfo, Pass, Summary};
@@ -19,6 +20,8 @@ pub struct Supervised {
     parameters: Parameters,
     data: Splits,
     loss: Loss,
+    /// Whether the loss's class weights are computed from the training samples.
+    learns_weights: bool,
     metrics: Arc<MetricList>,
 }
 
@@ -31,6 +34,9 @@ pub enum SupervisedError {
     /// A metric doesn't.
     #[error(transparent)]
     Metric(#[from] metric::MetricError),
+    /// The training samples of each class can't be counted.
+    #[error("the training samples of each class can't be counted: {0}")]
+    Data(#[from] DataError),
 }
 
 impl Supervised {
@@ -64,7 +70,12 @@ impl Supervised {
         let targets = data.train.targets();
         let config = loss.cloned();
         let config = config.unwrap_or_else(|| LossConfig::default_for(targets));
-        let loss = config.build(targets)?;
+        let counts = if config.needs_class_counts() {
+            Some(data::class_counts(data.train.as_ref())?)
+        } else {
+            None
+        };
+        let loss = config.build(targets, counts.as_deref())?;
         let metrics = match metrics {
             Some(metrics) => metrics.to_vec(),
             None => MetricConfig::default_for(targets),
@@ -72,6 +83,7 @@ impl Supervised {
         let metrics = metric::build_all(&metrics, targets, config.ignore_index())?;
         Ok(Supervised {
             metrics: Arc::new(MetricList::new(metrics)),
+            learns_weights: config.needs_class_counts(),
             model,
             parameters,
             data,
@@ -131,6 +143,19 @@ impl Task for Supervised {
 
     fn late_metrics(&self) -> Option<Arc<dyn LateMetrics>> {
         Some(Arc::clone(&self.metrics) as Arc<dyn LateMetrics>)
+    }
+
+    fn learnt(&self) -> Map<String, Value> {
+        let mut learnt = Map::new();
+        if let Loss::CrossEntropy(loss) = &self.loss
+            && let Some(weights) = loss.class_weights.as_ref().filter(|_| self.learns_weights)
+        {
+            let classes = self.data.train.class_names().iter().cloned();
+            let weights = weights.iter().map(|weight| json!(weight));
+            let weights: Map<String, Value> = classes.zip(weights).collect();
+            learnt.insert("class_weights".to_owned(), Value::Object(weights));
+        }
+        learnt
     }
 
     fn modules(&self) -> Vec<ModuleInfo> {

@@ -120,6 +120,10 @@ impl Task for OddTask {
         }
     }
 
+    fn learnt(&self) -> serde_json::Map<String, serde_json::Value> {
+        self.task.learnt()
+    }
+
     fn modules(&self) -> Vec<ModuleInfo> {
         self.task.modules()
     }

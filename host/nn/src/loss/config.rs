@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BinaryCrossEntropy, CrossEntropy, Loss, LossError};
+use super::error::{check_count, out_of_range};
+use super::{BinaryCrossEntropy, ClassWeights, CrossEntropy, Loss, LossError};
 use crate::Targets;
 
 /// Loss to minimise.
@@ -16,10 +17,10 @@ pub enum LossConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         label_smoothing: f64,
-        /// Weight of each class, 0 or more, in the order of the classes. Default: all equal.
+        /// Weights of the classes: a list in the order of the classes, an object by their names, or `"balanced"`.
+        /// Default: all equal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(length(min = 1))]
-        class_weights: Option<Vec<f64>>,
+        class_weights: Option<ClassWeights>,
         /// Target class to ignore: samples or positions with it do not count in loss or metrics. It does
         /// not have to be one of the classes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,12 +71,25 @@ impl LossConfig {
         }
     }
 
-    /// Builds the loss for targets.
+    /// Whether the loss is built from the number of training samples of each class.
+    pub fn needs_class_counts(&self) -> bool {
+        let LossConfig::CrossEntropy { class_weights, .. } = self else {
+            return false;
+        };
+        class_weights.as_ref().is_some_and(ClassWeights::is_learnt)
+    }
+
+    /// Builds the loss for targets. `class_counts` are the training samples of each class, if the loss
+    /// [needs](LossConfig::needs_class_counts) them.
     ///
     /// # Errors
     ///
     /// If loss and targets do not fit each other, or a value is out of range.
-    pub fn build(&self, targets: &Targets) -> Result<Loss, LossError> {
+    pub fn build(
+        &self,
+        targets: &Targets,
+        class_counts: Option<&[u64]>,
+    ) -> Result<Loss, LossError> {
         self.check_kind(targets)?;
         let count = targets.outputs();
         match self {
@@ -88,9 +102,13 @@ impl LossConfig {
                     let name = "label_smoothing".to_owned();
                     return Err(out_of_range(name, "from 0 to below 1", *label_smoothing));
                 }
-                if let Some(weights) = class_weights {
-                    check_class_weights(weights, count)?;
-                }
+                let classes = match targets {
+                    Targets::Class(names) | Targets::ClassPerPosition(names) => names.as_slice(),
+                    Targets::Numbers(_) => &[],
+                };
+                let class_weights = class_weights
+                    .as_ref()
+                    .map(|weights| weights.resolve(classes, class_counts, *ignore_index));
                 match ignore_index {
                     Some(index) if (*index as usize) < count && count <= 2 => {
                         return Err(LossError::Ignored(*index));
@@ -99,7 +117,7 @@ impl LossConfig {
                 }
                 Ok(Loss::CrossEntropy(CrossEntropy {
                     label_smoothing: *label_smoothing,
-                    class_weights: class_weights.clone(),
+                    class_weights: class_weights.transpose()?,
                     ignore_index: *ignore_index,
                 }))
             }
@@ -147,20 +165,6 @@ impl LossConfig {
     }
 }
 
-fn check_class_weights(weights: &[f64], classes: usize) -> Result<(), LossError> {
-    let name = "class_weights";
-    check_count(name, "class", classes, weights.len())?;
-    let is_wrong = |weight: &f64| !(weight.is_finite() && *weight >= 0.0);
-    if let Some(place) = weights.iter().position(is_wrong) {
-        let name = format!("{name}[{place}]");
-        return Err(out_of_range(name, "0 or more", weights[place]));
-    }
-    if weights.iter().all(|weight| *weight <= 0.0) {
-        return Err(LossError::NoWeight);
-    }
-    Ok(())
-}
-
 fn check_pos_weight(weights: &[f64], numbers: usize) -> Result<(), LossError> {
     let name = "pos_weight";
     check_count(name, "number", numbers, weights.len())?;
@@ -170,27 +174,6 @@ fn check_pos_weight(weights: &[f64], numbers: usize) -> Result<(), LossError> {
         return Err(out_of_range(name, "above 0", weights[place]));
     }
     Ok(())
-}
-
-fn check_count(
-    name: &'static str,
-    each: &'static str,
-    wanted: usize,
-    found: usize,
-) -> Result<(), LossError> {
-    if found == wanted {
-        return Ok(());
-    }
-    Err(LossError::Count {
-        name,
-        each,
-        wanted,
-        found,
-    })
-}
-
-fn out_of_range(name: String, range: &'static str, found: f64) -> LossError {
-    LossError::OutOfRange { name, range, found }
 }
 
 #[cfg(test)]
@@ -213,14 +196,14 @@ mod tests {
             Targets::Numbers(names(2)),
         ] {
             let config = LossConfig::default_for(&targets);
-            config.build(&targets).expect("it fits");
+            config.build(&targets, None).expect("it fits");
             let json = serde_json::to_string(&config).expect("JSON");
             assert_eq!(config, self::config(&json));
         }
         let numbers = Targets::Numbers(names(1));
         assert_eq!(LossConfig::default_for(&numbers), LossConfig::Mse);
         assert_eq!(
-            config(r#"{"kind": "huber"}"#).build(&numbers),
+            config(r#"{"kind": "huber"}"#).build(&numbers, None),
             Ok(Loss::Huber { delta: 1.0 })
         );
     }
@@ -278,11 +261,14 @@ mod tests {
                 "`delta` must be above 0",
             ),
         ] {
-            let error = config(json).build(targets).expect_err(json).to_string();
+            let error = config(json)
+                .build(targets, None)
+                .expect_err(json)
+                .to_string();
             assert!(error.contains(words), "{json}: {error}");
         }
         let padding = config(r#"{"kind": "cross-entropy", "ignore_index": 255}"#);
-        padding.build(&two).expect("no class is lost");
+        padding.build(&two, None).expect("no class is lost");
         assert_eq!(padding.ignore_index(), Some(255));
     }
 }

@@ -37,6 +37,25 @@ pub enum LossError {
         /// Value in the manifest.
         found: f64,
     },
+    /// A weight belongs to a class that the data does not have.
+    #[error(
+        "the loss's `class_weights` name a class that is not there: no class is called `{name}`{}",
+        known_classes(nearest.as_deref(), known)
+    )]
+    UnknownClass {
+        /// Name in the manifest.
+        name: String,
+        /// Class with the most similar name.
+        nearest: Option<String>,
+        /// The first classes of the data.
+        known: Vec<String>,
+    },
+    /// A class has no training sample, by whose number its weight is computed.
+    #[error(
+        "the loss's `class_weights` can't be balanced: no training sample has the class `{0}`; give weights by name, or \
+         split with `\"stratified\": true`"
+    )]
+    ClassWithoutSamples(String),
     /// All class weights are 0.
     #[error("the loss's `class_weights` are all 0: nothing would count")]
     NoWeight,
@@ -46,4 +65,34 @@ pub enum LossError {
          apart"
     )]
     Ignored(u32),
+}
+
+fn known_classes(nearest: Option<&str>, known: &[String]) -> String {
+    let hint = nearest.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    let begin = if hint.is_empty() { "; the" } else { " The" };
+    format!("{hint}{begin} classes are {}", names.join(", "))
+}
+
+/// Checks the number of elements of a list.
+pub(super) fn check_count(
+    name: &'static str,
+    each: &'static str,
+    wanted: usize,
+    found: usize,
+) -> Result<(), LossError> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(LossError::Count {
+        name,
+        each,
+        wanted,
+        found,
+    })
+}
+
+/// The error for a value that is out of range.
+pub(super) fn out_of_range(name: String, range: &'static str, found: f64) -> LossError {
+    LossError::OutOfRange { name, range, found }
 }

@@ -4,6 +4,7 @@
 //! whose gradients at 0 differ from those that a loss needs.
 
 mod binary_cross_entropy;
+mod class_weights;
 mod config;
 mod cross_entropy;
 mod error;
@@ -15,6 +16,7 @@ mod tests;
 use candle_core::{D, Result, Tensor};
 
 pub use binary_cross_entropy::BinaryCrossEntropy;
+pub use class_weights::{ClassWeightRule, ClassWeights};
 pub use config::LossConfig;
 pub use cross_entropy::{CrossEntropy, cross_entropy};
 pub use error::LossError;

@@ -78,7 +78,7 @@ fn cases() -> Vec<(Loss, Tensor, Tensor, Value)> {
     let built = cases.into_iter().map(|case| {
         let (targets, values) = targets_of(&case);
         let config: LossConfig = serde_json::from_value(case["config"].clone()).expect("a config");
-        let loss = config.build(&targets).expect("a loss");
+        let loss = config.build(&targets, None).expect("a loss");
         (loss, tensor(&case["outputs"]), values, case)
     });
     built.collect()
