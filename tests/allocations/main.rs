@@ -17,6 +17,7 @@ use sconce::data::Targets;
 use sconce::dispatch::Dispatcher;
 use sconce::log::MemoryLog;
 use sconce::loss::cross_entropy;
+use sconce::manifest::ValidateEvery;
 use sconce::nn::ops::{self, Function};
 use sconce::nn::{Linear, Model, ModelConfig, Pass, Signal};
 use sconce::optim::{AdamW, Sgd};
@@ -137,7 +138,7 @@ fn reading_ten_million_parameters_and_their_gradients_copies_and_allocates_nothi
     let plan = TrainingPlan {
         batch_size: 2,
         test: false,
-        validate_every: 0,
+        validate_every: ValidateEvery::Epochs(0),
         ..TrainingPlan::default()
     };
     let mut task = mlp_task(&[2600, 3100], 6, 0);
@@ -222,7 +223,7 @@ fn a_step_of_a_small_model_allocates_no_more_than_it_did() {
     let plan = TrainingPlan {
         batch_size: 1,
         test: false,
-        validate_every: 0,
+        validate_every: ValidateEvery::Epochs(0),
         ..TrainingPlan::default()
     };
     let of = |steps: usize| {
@@ -264,7 +265,7 @@ fn parameters_stepped_during_the_backward_pass_have_the_same_bits() {
             batch_size: 5,
             accumulate,
             test: false,
-            validate_every: 0,
+            validate_every: ValidateEvery::Epochs(0),
             ..TrainingPlan::default()
         };
         let train = |is_watched: bool| {

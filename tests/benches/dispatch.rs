@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
+use sconce::manifest::ValidateEvery;
 use sconce::run::TrainingPlan;
 use sconce_plugin_api::Point;
 use sconce_plugin_api::lifecycle::Position;
@@ -46,7 +47,7 @@ fn calls(criterion: &mut Criterion) {
 fn steps(criterion: &mut Criterion) {
     let plan = TrainingPlan {
         epochs: 1,
-        validate_every: 0,
+        validate_every: ValidateEvery::Epochs(0),
         test: false,
         ..TrainingPlan::default()
     };

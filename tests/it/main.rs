@@ -20,6 +20,7 @@
 //! | `bad_plugins` | and every wrong plugin |
 //! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
+//! | `class_weights` | weights of classes by name and balanced are those of a list |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
 //! | `threads` | no more are started than the process may use, and results are those of as many as are asked for |
@@ -49,6 +50,7 @@
 //! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
 //! | `foreseen` | what can be known before a run, `check` and `run` report before it |
 //! | `references` | metrics, modules and data sets that entries name |
+//! | `validations` | validations by epochs and by iterations, and what resumes in the middle |
 //! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
 #![allow(
@@ -71,6 +73,7 @@ mod bad_plugins;
 mod c_hooks;
 mod candle_gradients;
 mod checkpoints;
+mod class_weights;
 mod commands;
 mod control;
 mod crashes;
@@ -118,5 +121,6 @@ mod tensors;
 mod threads;
 mod training;
 mod trial_loads;
+mod validations;
 mod versions;
 mod view;

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use candle_core::{Device, Tensor, Var};
 use sconce::data::order;
 use sconce::loss::cross_entropy;
+use sconce::manifest::ValidateEvery;
 use sconce::optim::Sgd;
 use sconce::run::{RunOutcome, TrainingPlan};
 use sconce::task::Task;
@@ -74,7 +75,7 @@ fn plan() -> TrainingPlan {
         seed: 4,
         epochs: 1,
         batch_size: 16,
-        validate_every: 0,
+        validate_every: ValidateEvery::Epochs(0),
         test: false,
         ..TrainingPlan::default()
     }

@@ -4,6 +4,7 @@ use candle_core::{DType, Device, Tensor};
 use sconce::data::order;
 use sconce::gradients::Gradients;
 use sconce::loss::cross_entropy;
+use sconce::manifest::ValidateEvery;
 use sconce::nn::{Model, Pass};
 use sconce::optim::{Optimizer, Sgd};
 use sconce::parameters::Parameters;
@@ -203,7 +204,7 @@ fn clipping_and_decay_in_a_plugin_are_bit_for_bit_the_same_arithmetic_in_the_hos
         seed: 9,
         epochs: 3,
         batch_size: 16,
-        validate_every: 0,
+        validate_every: ValidateEvery::Epochs(0),
         test: false,
         ..TrainingPlan::default()
     };

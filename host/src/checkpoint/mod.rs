@@ -252,6 +252,9 @@ pub struct Progress {
     /// Iterations finished in the current epoch, if not as many as batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
+    /// Iterations that were finished when the last validation ended, if validations are due by iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validated: Option<u64>,
 }
 
 /// What hooks see of a training pass apart from the counters.

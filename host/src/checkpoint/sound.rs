@@ -136,6 +136,14 @@ impl CheckpointHeader {
             ("number", number_done, up_to(begun, COUNT)),
             ("batch", progress.batch, up_to(number_done, batches_are)),
             ("rounds", rounds, up_to(done, "each is an iteration")),
+            (
+                "validated",
+                progress.validated.unwrap_or_default(),
+                up_to(
+                    done,
+                    "an iteration is finished before a validation after it",
+                ),
+            ),
             ("samples", progress.samples, up_to(begun, COUNT)),
             ("ordinal", progress.ordinal, up_to(MOST, COUNT)),
         ] {

@@ -243,6 +243,7 @@ pub(super) mod tests {
                     stage: TrainingStage::Cycle,
                     number: None,
                     rounds: None,
+                    validated: None,
                 },
                 seconds: 1.5,
                 measured: None,

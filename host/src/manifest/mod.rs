@@ -27,6 +27,7 @@ mod semantics;
 mod source;
 mod syntax;
 mod train;
+mod validate_every;
 mod whole_number;
 mod with_hooks;
 mod wording;
@@ -56,6 +57,7 @@ pub use overlay::{Assignment, Overlay, VARIABLE};
 pub use reload::ReloadAt;
 pub use source::JsonSource;
 pub use train::TrainConfig;
+pub use validate_every::{IterationInterval, ValidateEvery};
 pub use with_hooks::{KnownHook, add_hooks};
 
 use crate::data::DataConfig;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ValidateEvery;
 use crate::data::Preparation;
 use crate::task::DataLimits;
 
@@ -24,9 +25,10 @@ pub struct TrainConfig {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub accumulate: usize,
-    /// Validate after every `validate_every` epochs, and after the last one; 0 means never.
-    #[serde(default = "one_epoch")]
-    pub validate_every: u64,
+    /// When to validate: after every `validate_every` epochs and after the last one, 0 meaning never, or with
+    /// `{"iterations": n}` after every n training batches and after the last epoch.
+    #[serde(default = "every_epoch")]
+    pub validate_every: ValidateEvery,
     /// Also validate before the first epoch.
     #[serde(default)]
     pub initial_validation: bool,
@@ -104,8 +106,8 @@ fn one() -> usize {
     1
 }
 
-fn one_epoch() -> u64 {
-    1
+fn every_epoch() -> ValidateEvery {
+    ValidateEvery::Epochs(1)
 }
 
 fn yes() -> bool {

@@ -65,7 +65,16 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn validates_after(&self, epoch: u64) -> bool {
-        self.plan.validates_after(epoch)
+        let every = self.plan.validate_every;
+        every.is_due_after(epoch, self.plan.epochs)
+    }
+
+    fn validation_interval(&self) -> Option<u64> {
+        self.plan.validate_every.iterations()
+    }
+
+    fn validate_within(&mut self) -> Result<(), Leave> {
+        self.validate_now()
     }
 
     fn tests(&self) -> bool {

@@ -1,7 +1,7 @@
 //! How long to train, and in which steps.
 
 use crate::data::Preparation;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, ValidateEvery};
 use crate::nn::Precision;
 
 /// The numbers that define a training.
@@ -17,8 +17,8 @@ pub struct TrainingPlan {
     pub eval_batch_size: usize,
     /// Batches per update of the parameters, at least 1.
     pub accumulate: usize,
-    /// Validate after every `validate_every` epochs; 0 means never.
-    pub validate_every: u64,
+    /// When to validate.
+    pub validate_every: ValidateEvery,
     /// Also validate before the first epoch.
     pub initial_validation: bool,
     /// Test at the end, if there is test data.
@@ -42,7 +42,7 @@ impl Default for TrainingPlan {
             batch_size: 64,
             eval_batch_size: 256,
             accumulate: 1,
-            validate_every: 1,
+            validate_every: ValidateEvery::Epochs(1),
             initial_validation: false,
             test: true,
             preparation: Preparation::default(),
@@ -71,19 +71,5 @@ impl TrainingPlan {
             check_finite: train.check_finite,
             allow_missing_gradients: train.allow_missing_gradients.clone(),
         }
-    }
-
-    /// The number of validations that follow epochs.
-    pub fn validations(&self) -> u64 {
-        if self.validate_every == 0 {
-            return 0;
-        }
-        self.epochs.div_ceil(self.validate_every)
-    }
-
-    /// Whether a validation is due after `epoch` finished epochs: after every n-th, and after the last.
-    pub(super) fn validates_after(&self, epoch: u64) -> bool {
-        self.validate_every > 0
-            && (epoch.is_multiple_of(self.validate_every) || epoch == self.epochs)
     }
 }

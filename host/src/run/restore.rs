@@ -126,6 +126,7 @@ impl Trainer<'_> {
         self.position.samples = progress.samples;
         self.position.ordinal = progress.ordinal;
         self.position.trained = progress.batch;
+        self.position.validated = progress.validated.unwrap_or(progress.iteration);
         self.position.rounds = self.rounds_of(header);
         self.position.pass.batch = self.position.rounds;
         self.position.number = progress.number.unwrap_or(progress.iteration);

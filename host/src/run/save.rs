@@ -373,6 +373,7 @@ impl Trainer<'_> {
             stage: self.position.stage,
             number: (self.position.number != self.position.iteration)
                 .then_some(self.position.number),
+            validated: (self.plan.validate_every.iterations()).map(|_| self.position.validated),
             rounds: (self.position.rounds != self.position.trained).then_some(self.position.rounds),
         }
     }

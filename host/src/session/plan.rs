@@ -79,6 +79,7 @@ pub(super) fn on_ranks(foretold: &str, ranks: usize, batches: BatchesPer) -> Str
 }
 
 fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value> {
+    let samples_in = |phase: Phase| task.data(phase).map_or(0, |data| data.len());
     let samples = task.data(phase)?.len();
     let size = match phase {
         Phase::Train => plan.batch_size,
@@ -86,7 +87,12 @@ fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value>
     };
     let passes = match phase {
         Phase::Train => plan.epochs,
-        Phase::Val => plan.validations(),
+        Phase::Val => {
+            let batches = samples_in(Phase::Train).div_ceil(plan.batch_size.max(1));
+            let (batches, accumulate) = (batches as u64, plan.accumulate as u64);
+            plan.validate_every
+                .validations(plan.epochs, batches, accumulate)
+        }
         Phase::Test => u64::from(plan.test),
         _ => 0,
     };

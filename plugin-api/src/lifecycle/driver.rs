@@ -1,5 +1,6 @@
 //! What a host brings to the lifecycle.
 
+use super::evaluation::validate;
 use super::{EpochBatches, Leave, MicroBatch, Position, Ranked};
 use crate::{Phase, Point};
 
@@ -53,6 +54,23 @@ pub trait RunDriver {
 
     /// Whether a validation is due after this many finished epochs.
     fn validates_after(&self, epoch: u64) -> bool;
+
+    /// Iterations between validations within epochs; `None`: they follow epochs alone.
+    fn validation_interval(&self) -> Option<u64> {
+        None
+    }
+
+    /// Runs a validation that is due in the middle of an epoch, without counting it towards the training pass.
+    ///
+    /// # Errors
+    ///
+    /// If it fails.
+    fn validate_within(&mut self) -> Result<(), Leave<Self::Error>>
+    where
+        Self: Sized,
+    {
+        validate(self, false)
+    }
 
     /// Whether a test follows the training.
     fn tests(&self) -> bool;

@@ -27,6 +27,8 @@ pub struct Position {
     pub samples: u64,
     /// Validations finished since the epoch's start.
     pub ordinal: u64,
+    /// Iterations that were finished when the last validation ended; 0 without any.
+    pub validated: u64,
     /// The pass over a phase's data in progress, or the last one.
     pub pass: PassCounters,
     /// The validation or test in progress.
@@ -136,6 +138,7 @@ impl Position {
             update: 0,
             samples: 0,
             ordinal: 0,
+            validated: 0,
             pass: PassCounters::default(),
             evaluation: EvaluationState::default(),
             stage: TrainingStage::Start,
@@ -203,6 +206,12 @@ impl Position {
         self.samples += self.round.samples;
     }
 
+    /// Whether a multiple of `interval` iterations has been reached since the last validation.
+    pub(super) fn passed_multiple(&self, interval: u64) -> bool {
+        let interval = interval.max(1);
+        self.iteration / interval > self.validated / interval
+    }
+
     /// Starts a pass of this many batches.
     pub(super) fn begin_pass(&mut self, batches: u64) {
         self.pass = PassCounters {
@@ -227,6 +236,7 @@ impl Position {
         if self.phase != Phase::Val {
             return;
         }
+        self.validated = self.iteration;
         let is_initial = self.evaluation.is_initial;
         self.evaluation.is_uncounted = !is_initial;
         self.stage = match self.stage {

@@ -3,6 +3,10 @@ use std::ops::Range;
 use super::*;
 use crate::{Phase, Point};
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is set by the tests of one concern"
+)]
 /// A run without tensors, which writes down what it is asked to do.
 struct Recorder {
     position: Position,
@@ -10,6 +14,11 @@ struct Recorder {
     trace: Vec<String>,
     validation: usize,
     accumulate: u64,
+    interval: Option<u64>,
+    /// Iterations at which validations ended.
+    validated_at: Vec<u64>,
+    /// Whether what is saved is the position after the validation at that iteration.
+    saves_validated: bool,
     /// Saved at this iteration's `after_iter`, and rolled back to, once, at the end of the epoch.
     saves_at: Option<u64>,
     saved: Option<Position>,
@@ -31,6 +40,9 @@ impl Recorder {
             trace: Vec::new(),
             validation: 0,
             accumulate: 1,
+            interval: None,
+            validated_at: Vec::new(),
+            saves_validated: false,
             saves_at: None,
             saved: None,
             rolls_back: false,
@@ -82,8 +94,12 @@ impl RunDriver for Recorder {
         false
     }
 
-    fn validates_after(&self, _epoch: u64) -> bool {
-        true
+    fn validates_after(&self, epoch: u64) -> bool {
+        self.interval.is_none() || epoch == self.position.epochs
+    }
+
+    fn validation_interval(&self) -> Option<u64> {
+        self.interval
     }
 
     fn tests(&self) -> bool {
@@ -114,8 +130,22 @@ impl RunDriver for Recorder {
         };
         let name = point.name().replace("before_", "<").replace("after_", ">");
         self.trace.push(format!("{phase}{name}{again}"));
-        if point == Point::AfterIter && self.saves_at == Some(self.position.iteration) {
-            self.saved = Some(self.position.clone());
+        let is_saved = if self.saves_validated {
+            point == Point::AfterLoop && self.position.phase == Phase::Val
+        } else {
+            point == Point::AfterIter && phase.is_empty()
+        };
+        if is_saved && self.saves_at == Some(self.position.iteration) {
+            // What a checkpoint keeps: it is saved with the stage of training.
+            self.saved = Some(Position {
+                phase: Phase::Train,
+                pass: self.position.training_pass(),
+                evaluation: EvaluationState::default(),
+                ..self.position.clone()
+            });
+        }
+        if point == Point::AfterLoop && self.position.phase == Phase::Val {
+            self.validated_at.push(self.position.iteration);
         }
         if point == Point::AfterLoop && phase.is_empty() && self.interrupted_at_end {
             self.interrupted_at = Some(self.position.iteration);
@@ -274,6 +304,44 @@ fn an_update_follows_the_last_of_its_batches_and_is_left_out_without_gradients()
         )
     );
     assert_eq!(recorder.position.update, 1);
+}
+
+#[test]
+fn validations_by_iterations_follow_updates_and_are_not_repeated_by_a_rollback() {
+    let iterations = |recorder: &Recorder| recorder.validated_at.clone();
+    // Three batches an epoch, in two updates where two batches make one.
+    for (interval, accumulate, expected) in [
+        (1, 1, vec![1, 2, 3, 4, 5, 6]),
+        (2, 1, vec![2, 4, 6]),
+        (4, 1, vec![4, 6]),
+        (100, 1, vec![6]),
+        (1, 2, vec![2, 3, 5, 6]),
+        (4, 2, vec![5, 6]),
+    ] {
+        let mut recorder = Recorder::new(2);
+        recorder.validation = 1;
+        recorder.interval = Some(interval);
+        recorder.accumulate = accumulate;
+        let (result, _) = recorder.run();
+        result.expect("nothing fails");
+        assert_eq!(iterations(&recorder), expected, "{interval} {accumulate}");
+    }
+    // Saved before the validation after iteration 2, which is repeated, and after it, where it isn't.
+    for (saves_validated, expected) in [(false, vec![2, 2]), (true, vec![2])] {
+        let mut recorder = Recorder::new(1);
+        recorder.validation = 1;
+        recorder.interval = Some(2);
+        recorder.saves_at = Some(2);
+        recorder.saves_validated = saves_validated;
+        recorder.rolls_back = true;
+        let (result, _) = recorder.run();
+        result.expect("nothing fails");
+        let within: Vec<u64> = iterations(&recorder)
+            .into_iter()
+            .filter(|at| *at < 3)
+            .collect();
+        assert_eq!(within, expected);
+    }
 }
 
 #[test]

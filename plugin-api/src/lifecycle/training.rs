@@ -87,7 +87,8 @@ fn cycle<R: RunDriver>(run: &mut R) -> Driven<R> {
         }
     }
     let epoch = run.position().epoch;
-    if run.position().stage == TrainingStage::Validation && run.validates_after(epoch) {
+    let is_due = run.validates_after(epoch) || is_validation_due(run);
+    if run.position().stage == TrainingStage::Validation && is_due {
         validate(run, false)?;
         run.heed()?;
     }
@@ -129,6 +130,13 @@ fn epoch<R: RunDriver>(run: &mut R, division: EpochBatches) -> Driven<R> {
     let mut data = run.open(Phase::Train, done)?;
     let mut batch = done;
     while batch < batches {
+        if begins_update(run, batch, batches) && is_validation_due(run) {
+            run.validate_within()?;
+            run.heed()?;
+            if run.stopping() == Stopping::Now {
+                break;
+            }
+        }
         batch = rest_of_update(run, &mut data, division, batch)?;
         if run.stopping() == Stopping::Now {
             break;
@@ -139,6 +147,20 @@ fn epoch<R: RunDriver>(run: &mut R, division: EpochBatches) -> Driven<R> {
         position.finish_epoch();
     }
     end_pass(run, Phase::Train)
+}
+
+/// Whether a validation is due by the number of iterations.
+fn is_validation_due<R: RunDriver>(run: &mut R) -> bool {
+    let interval = run.validation_interval();
+    interval.is_some_and(|interval| run.position().passed_multiple(interval))
+}
+
+/// Whether no update is in progress before this batch of an epoch.
+fn begins_update<R: RunDriver>(run: &mut R, batch: u64, batches: u64) -> bool {
+    let (requested, planned) = run.accumulation();
+    // A resumed run doesn't know its update yet.
+    let begin = update_of(batch, batches, requested, planned).start;
+    !run.position().update_batches.contains(&batch) && begin == batch
 }
 
 /// Trains the batches from `batch` to the end of its update, or until a stop. Returns the batch after the update.
