@@ -1,7 +1,37 @@
 //! Elapsed and remaining time.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+/// When this process began: the first call, which the command line makes before anything else.
+pub(crate) fn process_start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}
+
+/// Measures steps that follow each other.
+#[derive(Debug)]
+pub(crate) struct Lap {
+    begin: Instant,
+}
+
+impl Lap {
+    /// Begins the first step.
+    pub(crate) fn begin() -> Lap {
+        Lap {
+            begin: Instant::now(),
+        }
+    }
+
+    /// Ends a step and begins the next one; returns its seconds.
+    pub(crate) fn end(&mut self) -> f64 {
+        let now = Instant::now();
+        let step = now.duration_since(self.begin);
+        self.begin = now;
+        step.as_secs_f64()
+    }
+}
 
 /// Monotonic clock of a run that also tracks training progress, to estimate the remaining time.
 #[derive(Debug)]

@@ -120,6 +120,7 @@ typedef struct sconce_hook_time {
   uint64_t calls;
   double seconds; /* of all calls; estimated from a sample if calls are short and many */
   double longest; /* of the calls that were timed */
+  double requests; /* spent by the host on its requests since the last epoch_profile, apart from the calls */
 } sconce_hook_time;
 
 /* Payload of epoch_profile: wall-clock times of a pass, in seconds. */

@@ -113,7 +113,7 @@ mod view;
 pub use checkpoint_ref::CheckpointRef;
 pub use error::HookError as Error;
 pub use error::{Context, HookError, Result};
-pub use ext::{BEST_CHECKPOINT, KEPT_WEIGHTS, Keep};
+pub use ext::{BEST_CHECKPOINT, KEPT_WEIGHTS, Keep, RUN_TIMES};
 /// Earlier name of [`write_atomically`].
 #[doc(hidden)]
 pub use files::write_atomically as write_whole;

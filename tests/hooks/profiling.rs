@@ -198,7 +198,10 @@ fn a_profile_has_all_parts_of_all_passes() {
         })
         .collect();
     assert_eq!(passes, ["train 1", "val 1", "train 2", "val 2", "test 2"]);
-    for line in &lines {
+    let (process, lines) = lines.split_last().expect("lines");
+    assert_eq!(process["of"], "process");
+    assert!(process["start"]["plugins"].is_f64(), "{process}");
+    for line in lines {
         let seconds = |name: &str| line["seconds"][name].as_f64().expect("a number");
         let total = line["total"].as_f64().expect("a number");
         let parts = [
@@ -235,7 +238,7 @@ fn a_profile_has_all_parts_of_all_passes() {
         &json!({"log": false, "file": "a/b.jsonl"}),
     );
     assert!(!text.contains("epoch 1: "), "{text}");
-    assert_eq!(place.records("a/b.jsonl").len(), 8);
+    assert_eq!(place.records("a/b.jsonl").len(), 9);
     let (place, _) = said(tiny(), "profile", &json!({"file": null}));
     assert!(!place.path("out/profile.jsonl").exists());
 }
@@ -273,6 +276,7 @@ fn files_of_a_resumed_run_have_every_line_once() {
         "run train",
         "run val",
         "run test",
+        "process null",
     ];
     assert_eq!(passes, expected);
     let whole = lines

@@ -36,6 +36,7 @@
 //! | `legal_table` | the tables of what is legal where are those of the code |
 //! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `kept` | the metrics of a run are those of the weights that it keeps |
+//! | `times` | all of a run's time is accounted for |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `signatures` | altered plugins are refused, and trusted keys decide about the others |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
@@ -119,6 +120,7 @@ mod stopping;
 mod swap;
 mod tensors;
 mod threads;
+mod times;
 mod training;
 mod trial_loads;
 mod validations;

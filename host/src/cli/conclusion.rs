@@ -7,7 +7,9 @@ use super::{copies, number, output, signals};
 use crate::checkpoint::{TRAINED, WeightsId};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
-use crate::run::{Divergence, FinalMetrics, KeptWeights, Profile, RunOutcome, RunReport};
+use crate::run::{
+    Divergence, FinalMetrics, HookWork, KeptWeights, Profile, RunOutcome, RunReport, RunTimes,
+};
 
 /// Prints how the run ended, and whether its directory is gone; returns the exit code.
 pub(super) fn conclude(
@@ -52,6 +54,7 @@ pub(super) fn conclude(
     for line in metric_lines(&report.metrics) {
         output::line(&format!("  {line}"));
     }
+    output::line(&format!("  time: {}", whole_time(&report.times)));
     for (phase, profile) in &report.profiles {
         output::line(&format!("  time in {phase}: {}", shares(profile)));
         if *phase == Phase::Train
@@ -147,25 +150,73 @@ fn diverged(divergence: &Divergence) -> Diagnostic {
     )
 }
 
-/// Formats where the time went, in per cent.
+/// A part of a time in per cent.
+fn percent(seconds: f64, total: f64) -> f64 {
+    // The sum of nothing is -0.0; adding zero removes the sign.
+    100.0 * seconds / total.max(f64::MIN_POSITIVE) + 0.0
+}
+
+/// Where all of the run's time went, in per cent, from the start of the process until now.
+fn whole_time(times: &RunTimes) -> String {
+    let total = times.elapsed_seconds();
+    let part = |name: &str, seconds: f64| format!("{name} {:.1} %", percent(seconds, total));
+    let sum = |of: fn(&HookWork) -> f64| times.hooks.iter().map(of).sum::<f64>();
+    let mut parts = vec![part("start", times.before)];
+    parts.extend(
+        times
+            .passes
+            .iter()
+            .map(|(phase, seconds)| part(phase.name(), *seconds)),
+    );
+    parts.push(part("hooks outside of passes", sum(|hook| hook.seconds)));
+    parts.push(part("requests", sum(|hook| hook.serving)) + &requests(times));
+    if times.paused > 0.0 {
+        parts.push(part("paused", times.paused));
+    }
+    parts.push(part("end", times.end.hooks + times.end.weights));
+    parts.push(part("other", times.other(total)));
+    format!("{total:.2} s: {}", parts.join(", "))
+}
+
+/// The hook whose requests took the most time, in parentheses.
+fn requests(times: &RunTimes) -> String {
+    let most = times
+        .hooks
+        .iter()
+        .max_by(|a, b| a.serving.total_cmp(&b.serving));
+    most.filter(|hook| hook.requests > 0)
+        .map_or_else(String::new, |hook| {
+            let name = if hook.name.is_empty() {
+                "the host"
+            } else {
+                &hook.name
+            };
+            format!(
+                " (most: `{name}`, {:.2} s in {})",
+                hook.serving, hook.requests
+            )
+        })
+}
+
+/// Where the time of passes went, in per cent.
 fn shares(profile: &Profile) -> String {
     let hooks: f64 = profile.hooks.iter().map(|hook| hook.seconds).sum();
-    // The sum of no hooks is -0.0; adding zero removes the sign.
-    let share = |seconds: f64| 100.0 * seconds / profile.total.max(f64::MIN_POSITIVE) + 0.0;
+    let share = |seconds: f64| percent(seconds, profile.total);
     let waiting = match profile.waiting {
         seconds if seconds > 0.0 => format!(", waiting for the GPU {:.1} %", share(seconds)),
         _ => String::new(),
     };
     format!(
         "{:.2} s: data {:.1} %, forward {:.1} %, loss {:.1} %, backward {:.1} %, update {:.1} %, \
-         hooks {:.1} %{waiting}",
+         hooks {:.1} %{waiting}, other {:.1} %",
         profile.total,
         share(profile.data),
         share(profile.forward),
         share(profile.loss),
         share(profile.backward),
         share(profile.update),
-        share(hooks)
+        share(hooks),
+        share(profile.other)
     )
 }
 

@@ -56,6 +56,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::clock;
 use crate::exit;
 use crate::faults;
 use crate::isolation;
@@ -213,6 +214,7 @@ pub fn main() -> ExitCode {
 /// }
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
+    clock::process_start();
     stdout::keep();
     let code = match arguments() {
         Ok(Cli { command: None }) => output::finish(welcome::welcome()),

@@ -65,6 +65,7 @@ fn record(report: &RunReport) -> Value {
         "history": report.history,
         "profile": profile,
     });
+    record["times"] = report.times.to_json();
     for (key, value) in report.metrics.to_json() {
         record[key] = value;
     }

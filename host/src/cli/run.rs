@@ -184,11 +184,8 @@ fn try_run(
     // Several ranks would have to change libraries at the same time.
     let reloads = team.is_none().then(|| RunReloads::of(&prepared, &run_path));
     let ready = prepared.ready(&own_path, &shared, Vec::new(), resume.as_ref())?;
-    for line in opening {
-        log.log(Level::Info, "sconce", &line);
-    }
-    let table = hooks_table::text(ready.hooks().hooks());
-    log.log(Level::Info, "sconce", &table);
+    opening.push(hooks_table::text(ready.hooks().hooks()));
+    log_all(log, &opening);
     let interrupt = signals::install();
     let ready = ready
         .with(|trainer| {
@@ -204,12 +201,13 @@ fn try_run(
         None => ready,
     };
     let looks = (reloads.as_ref()).map(|reloads| looks_for_libraries(reloads, log));
-    let report = match &view {
+    let mut report = match &view {
         Some(view) => run_in_view(ready, view, log),
         None => ready.run(),
     };
     drop(looks);
-    let is_written = !is_first || write_results(&run_path, &report, prepared.task.as_ref(), team);
+    let is_written =
+        !is_first || write_results(&run_path, &mut report, prepared.task.as_ref(), team);
     drop(output);
     Ok(Ended {
         out_of_memory: out_of_memory(&report, &prepared, tasks),
@@ -217,6 +215,12 @@ fn try_run(
         store,
         is_written,
     })
+}
+
+fn log_all(log: &dyn Log, messages: &[String]) {
+    for message in messages {
+        log.log(Level::Info, "sconce", message);
+    }
 }
 
 /// What the run resumes from, if it does, with the output directory on the first rank.
@@ -391,25 +395,27 @@ fn resolved(manifest: &Manifest) -> Result<Value, StartFailure> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Writes the run's record and, if it finished, its weights; returns whether they were written.
+/// Writes the run's weights, if it finished, and its record; returns whether they were written.
 fn write_results(
     directory: &Path,
-    report: &RunReport,
+    report: &mut RunReport,
     task: &dyn Task,
     team: Option<&Team>,
 ) -> bool {
     let mut problems = Vec::new();
-    if let Err(error) = record::write(directory, report, task.parameters().device(), team) {
-        problems.push(format!("the run's record can't be written: {error}"));
-    }
     if matches!(
         report.outcome,
         RunOutcome::Completed | RunOutcome::Stopped { .. }
     ) {
-        let saved = weights::save_results(directory, task.parameters(), report.measured.as_ref());
-        if let Err(error) = saved {
+        let (parameters, measured) = (task.parameters(), report.measured.as_ref());
+        let save = || weights::save_results(directory, parameters, measured);
+        if let Err(error) = report.times.write_weights(save) {
             problems.push(format!("the trained weights can't be written: {error}"));
         }
+    }
+    // Last, as it says where the time went, also that of writing the weights.
+    if let Err(error) = record::write(directory, report, task.parameters().device(), team) {
+        problems.push(format!("the run's record can't be written: {error}"));
     }
     if problems.is_empty() {
         return true;

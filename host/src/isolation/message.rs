@@ -69,9 +69,9 @@ pub(super) enum PayloadText<'a> {
     Profile {
         /// From `total` to `update`.
         times: [f64; 6],
-        /// Name, calls, seconds, longest.
+        /// Name, calls, and the seconds: of the calls, of the longest, of requests.
         #[serde(borrow)]
-        hooks: Vec<(&'a str, u64, f64, f64)>,
+        hooks: Vec<(&'a str, u64, [f64; 3])>,
     },
     Failure {
         origin: u32,

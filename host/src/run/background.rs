@@ -64,6 +64,17 @@ impl Trainer<'_> {
         &mut self,
         tell: impl FnOnce(&mut Self, &CheckpointResult<'_>) -> T,
     ) -> Option<T> {
+        let writing = self.saver.writing.take()?;
+        let hook = writing.hook.clone();
+        // Waiting for the disk is time of the hook that has asked.
+        Some(self.serving(&hook, |trainer| trainer.end_writing(writing, tell)))
+    }
+
+    fn end_writing<T>(
+        &mut self,
+        writing: Writing,
+        tell: impl FnOnce(&mut Self, &CheckpointResult<'_>) -> T,
+    ) -> T {
         let Writing {
             tag,
             hook,
@@ -71,7 +82,7 @@ impl Trainer<'_> {
             extent,
             at,
             work,
-        } = self.saver.writing.take()?;
+        } = writing;
         let WriteResult { result, seconds } = work.end(&tag);
         let result = result.map_err(|error| error.to_string());
         self.note(&result, &tag, &path, extent);
@@ -80,6 +91,6 @@ impl Trainer<'_> {
             seconds,
             ..CheckpointResult::new(&path, &tag, &hook).with(&result, &reference)
         };
-        Some(tell(self, &told))
+        tell(self, &told)
     }
 }

@@ -10,7 +10,6 @@ use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::epoch_snapshot::EpochSnapshot;
 use super::failure::Leave;
-use super::profile::{PassTimes, Profile};
 use super::ranks::{AgreedStop, Ranks};
 use super::staging::Staging;
 use super::{RunError, Trainer};
@@ -114,17 +113,11 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn call_profile(&mut self, phase: Phase) -> Result<(), Leave> {
-        let times = self.hooks.take_times();
-        let pass = Profile::of(&self.timing.pass, self.hooks.hooks(), &times);
-        for warning in self.timing.costs.warnings(phase, &pass, &times) {
-            self.shared.warn(&warning);
-        }
+        let pass = self.end_pass_times(phase);
         self.show_end(phase, &pass);
-        let entries = pass.hook_entries();
+        let entries = pass.hook_entries(&self.timing.wall.take_served());
         let payload = pass.payload(&entries);
-        let result = self.call_with(Point::EpochProfile, Payload::Profile(&payload));
-        self.timing.add(phase, pass);
-        result
+        self.call_with(Point::EpochProfile, Payload::Profile(&payload))
     }
 
     fn begin_training(&mut self) -> Result<(), Leave> {
@@ -179,8 +172,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn begin_pass(&mut self) {
-        self.hooks.take_times();
-        self.timing.pass = PassTimes::begin();
+        self.begin_pass_times();
     }
 
     fn show(&mut self) {
@@ -366,7 +358,7 @@ impl RunDriver for Trainer<'_> {
 
     fn save_delayed(&mut self) -> Result<(), Leave> {
         while let Some((tag, hook, manner)) = self.saver.waiting.pop_front() {
-            self.save(&tag, &hook, manner)?;
+            self.serving(&hook, |trainer| trainer.save(&tag, &hook, manner))?;
         }
         Ok(())
     }

@@ -35,7 +35,9 @@ impl Trainer<'_> {
             let message = format!("{}: saving a checkpoint", signal.name());
             self.shared.log.log(Level::Info, "sconce", &message);
             self.outside.interrupt.set_saving(true);
-            let saved = self.save(INTERRUPTED, "", Manner::COMPLETE);
+            let saved = self.serving("", |trainer| {
+                trainer.save(INTERRUPTED, "", Manner::COMPLETE)
+            });
             self.outside.interrupt.set_saving(false);
             saved?;
         }
@@ -128,7 +130,7 @@ impl Trainer<'_> {
         let iteration = self.position.iteration;
         let message = format!("saving the checkpoint `{BY_KEY}` after iteration {iteration}");
         self.shared.info(&message);
-        self.save(BY_KEY, "", Manner::COMPLETE)
+        self.serving("", |trainer| trainer.save(BY_KEY, "", Manner::COMPLETE))
     }
 
     pub(super) fn validate_by_key(&mut self) -> Result<(), Leave> {
@@ -139,7 +141,7 @@ impl Trainer<'_> {
         let iteration = self.position.iteration;
         self.shared
             .info(&format!("validating after iteration {iteration}"));
-        self.validate_now()
+        self.serving("", Trainer::validate_now)
     }
 
     /// Waits for a moment, which does not count towards the pass's time or the training's pace.
@@ -148,6 +150,7 @@ impl Trainer<'_> {
         self.outside.remote.wait();
         let waited = begin.elapsed();
         self.timing.pass.begin += waited;
+        self.timing.wall.claim_pause(waited);
         self.shared.clock.pause(waited);
     }
 }

@@ -49,10 +49,10 @@ impl Manner {
         }
     }
 
-    /// The same, written in the background.
-    pub(super) const fn in_background(self) -> Manner {
+    /// The same, written in the background or not.
+    pub(super) const fn written(self, in_background: bool) -> Manner {
         Manner {
-            in_background: true,
+            in_background,
             ..self
         }
     }

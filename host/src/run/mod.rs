@@ -20,6 +20,7 @@
 //!   together; `vote`, `settings`: requests and settings of one rank, for all; `statistics`: batch norms'; `drift`:
 //!   whether ranks still have the same parameters; `together`: the end
 //! - `finite`, `costs`: warnings and errors for NaN, divergence, and slow or leaking hooks
+//! - `timing`, `wall_time`: where the time goes, in passes and outside of them
 //! - `report`, `profile`, `failure`: the results; `kept`: the metrics of the weights that are kept
 //!
 //! **Flow**
@@ -88,6 +89,7 @@ mod together;
 mod trainer;
 mod update;
 mod vote;
+mod wall_time;
 mod writing;
 
 pub use failure::{ErrorOrigin, RunError};
@@ -102,3 +104,4 @@ pub use remote::{Remote, RemoteRequest};
 pub use report::{Divergence, RunOutcome, RunReport};
 pub use resumption::Resume;
 pub use trainer::Trainer;
+pub use wall_time::{EndTimes, HookWork, RunTimes, StartTimes};

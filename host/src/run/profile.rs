@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use sconce_plugin_api::Phase;
 use sconce_plugin_api::abi::{HookTimeAbi, ProfileAbi, TextAbi};
 use serde::Serialize;
 
+use super::wall_time::scale;
 use crate::bridge::CopyCosts;
 use crate::dispatch::{HookTimes, LoadedHook};
 use crate::nn::ops::device::waited;
@@ -12,6 +14,8 @@ use crate::nn::ops::device::waited;
 /// Clock readings of a pass in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassTimes {
+    /// Phase of the pass; `None` outside of passes.
+    pub(super) phase: Option<Phase>,
     pub(super) begin: Instant,
     /// Time waited for a GPU before the pass, or in work that does not count towards it.
     pub(super) waited_before: Duration,
@@ -26,6 +30,7 @@ impl PassTimes {
     /// Starts the clock of a pass.
     pub(super) fn begin() -> PassTimes {
         PassTimes {
+            phase: None,
             begin: Instant::now(),
             waited_before: waited(),
             data: Duration::ZERO,
@@ -53,7 +58,7 @@ impl PassTimes {
 pub struct Profile {
     /// Number of passes.
     pub passes: u64,
-    /// From `before_epoch` to `after_epoch`.
+    /// From `before_epoch` to `after_epoch`, without requests that were served meanwhile: the sum of all others.
     pub total: f64,
     /// Waiting for batches.
     pub data: f64,
@@ -68,6 +73,8 @@ pub struct Profile {
     /// Waiting for the GPU, which then does what was queued in the other times.
     #[serde(skip_serializing_if = "is_zero")]
     pub waiting: f64,
+    /// Everything else.
+    pub other: f64,
     /// The hooks, in the manifest's order.
     pub hooks: Vec<HookTiming>,
 }
@@ -123,22 +130,36 @@ impl HookCopies {
 impl Profile {
     /// The profile of a finished pass.
     pub(super) fn of(pass: &PassTimes, hooks: &[LoadedHook], times: &[HookTimes]) -> Profile {
+        let total = pass.begin.elapsed().as_secs_f64();
+        let parts = [
+            pass.data,
+            pass.forward,
+            pass.loss,
+            pass.backward,
+            pass.update,
+            pass.waited(),
+        ];
+        let [data, forward, loss, backward, update, waiting] = parts.map(|part| part.as_secs_f64());
+        let room = total - (data + forward + loss + backward + update + waiting);
+        let called: f64 = times.iter().map(HookTimes::seconds).sum();
+        let scale = scale(called, room);
         let hook = |(hook, times): (&LoadedHook, &HookTimes)| HookTiming {
             name: hook.spec.name.clone(),
             calls: times.calls,
-            seconds: times.seconds(),
+            seconds: times.seconds() * scale,
             longest: times.longest.as_secs_f64(),
             copies: HookCopies::of(times.copies),
         };
         Profile {
             passes: 1,
-            total: pass.begin.elapsed().as_secs_f64(),
-            data: pass.data.as_secs_f64(),
-            forward: pass.forward.as_secs_f64(),
-            loss: pass.loss.as_secs_f64(),
-            backward: pass.backward.as_secs_f64(),
-            update: pass.update.as_secs_f64(),
-            waiting: pass.waited().as_secs_f64(),
+            total,
+            data,
+            forward,
+            loss,
+            backward,
+            update,
+            waiting,
+            other: (room - called * scale).max(0.0),
             hooks: hooks.iter().zip(times).map(hook).collect(),
         }
     }
@@ -153,6 +174,7 @@ impl Profile {
         self.backward += pass.backward;
         self.update += pass.update;
         self.waiting += pass.waiting;
+        self.other += pass.other;
         if self.hooks.is_empty() {
             self.hooks.clone_from(&pass.hooks);
             return;
@@ -167,13 +189,18 @@ impl Profile {
         }
     }
 
-    /// The hooks' entries in their ABI form; they borrow the names.
-    pub(super) fn hook_entries(&self) -> Vec<HookTimeAbi> {
+    /// The hooks' entries in their ABI form; they borrow the names. `served` are the seconds spent on requests by hook.
+    pub(super) fn hook_entries(&self, served: &[(String, f64)]) -> Vec<HookTimeAbi> {
+        let served = |name: &str| {
+            let found = served.iter().find(|(hook, _)| hook == name);
+            found.map_or(0.0, |(_, seconds)| *seconds)
+        };
         let entry = |hook: &HookTiming| HookTimeAbi {
             name: TextAbi::new(&hook.name),
             calls: hook.calls,
             seconds: hook.seconds,
             longest: hook.longest,
+            requests: served(&hook.name),
         };
         self.hooks.iter().map(entry).collect()
     }

@@ -1,14 +1,11 @@
 //! Recomputes the running statistics of batch norms from training batches.
 
-use std::time::Instant;
-
 use sconce_plugin_api::Phase;
 
 use super::failure::Leave;
 use super::{RunError, Trainer};
 use crate::data::{Loader, order};
 use crate::nn::Pass;
-use crate::nn::ops::device::waited;
 use crate::parameters::{Parameter, ParameterKind};
 
 impl Trainer<'_> {
@@ -30,8 +27,6 @@ impl Trainer<'_> {
             .task
             .data(Phase::Train)
             .ok_or(RunError::NoTrainingData)?;
-        let (start, waited) = (Instant::now(), waited());
-        let loading = self.timing.pass.data;
         let count = samples.map_or(data.len(), |samples| data.len().min(samples as usize));
         let size = self.plan.batch_size;
         let batches = (0..count)
@@ -53,9 +48,6 @@ impl Trainer<'_> {
                 .map_err(|error| RunError::task("recomputing statistics", &self.position, error))?;
             moment.iteration += 1;
         }
-        // Its time does not count towards the enclosing pass.
-        self.timing.pass.leave_out(start, waited);
-        self.timing.pass.data = loading;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::Phase;
 
-use super::{FinalMetrics, Profile, RunError, StopSignal};
+use super::{FinalMetrics, Profile, RunError, RunTimes, StopSignal};
 use crate::checkpoint::{HistoryRecord, Weights};
 use crate::dispatch::HookFault;
 
@@ -48,6 +48,8 @@ pub struct RunReport {
     pub metrics: FinalMetrics,
     /// Timings of each phase that ran, summed over its passes.
     pub profiles: Vec<(Phase, Profile)>,
+    /// Where all of the time went.
+    pub times: RunTimes,
     /// Checkpoints saved, in the order in which they were first saved.
     pub checkpoints: Vec<PathBuf>,
     /// The last full checkpoint, including the one the run resumed from.

@@ -6,7 +6,6 @@ use sconce_plugin_api::lifecycle::validate;
 
 use super::failure::Leave;
 use super::manner::Manner;
-use super::profile::PassTimes;
 use super::{RunError, Trainer};
 
 impl Trainer<'_> {
@@ -64,24 +63,21 @@ impl Trainer<'_> {
             // It was served in the run's first segment, whose state is restored.
             return Ok(());
         }
+        self.serving(hook, |trainer| trainer.carry_out(asked, hook))
+    }
+
+    fn carry_out(&mut self, asked: Asked, hook: &str) -> Result<(), Leave> {
         match asked {
             Asked::Save {
                 tag,
-                parameters_only,
+                parameters_only: true,
                 in_background,
+            } => self.save(&tag, hook, Manner::PARAMETERS.written(in_background)),
+            Asked::Save {
+                tag, in_background, ..
             } => {
-                let mut manner = Manner::COMPLETE;
-                if parameters_only {
-                    manner = Manner::PARAMETERS;
-                }
-                if in_background {
-                    manner = manner.in_background();
-                }
-                if parameters_only {
-                    self.save(&tag, hook, manner)
-                } else {
-                    self.save_after_evaluation(tag, hook, manner)
-                }
+                let manner = Manner::COMPLETE.written(in_background);
+                self.save_after_evaluation(tag, hook, manner)
             }
             Asked::Validate => self.validate_now(),
             Asked::RollBack(tag) => self.roll_back(&tag, hook),
@@ -123,24 +119,14 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Validates in the middle of training, without counting the time towards the enclosing pass.
+    /// Validates in the middle of training.
     pub(super) fn validate_now(&mut self) -> Result<(), Leave> {
         if self.task.data(Phase::Val).is_none() {
             return Ok(());
         }
-        let times = std::mem::replace(&mut self.timing.pass, PassTimes::begin());
-        let hook_times = self.hooks.take_times();
         self.position.evaluation.is_requested = true;
         validate(self, false)?;
         self.position.evaluation.is_requested = false;
-        let validation = std::mem::replace(&mut self.timing.pass, times);
-        let PassTimes {
-            begin,
-            waited_before,
-            ..
-        } = validation;
-        self.timing.pass.leave_out(begin, waited_before);
-        self.hooks.set_times(hook_times);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use candle_core::Device;
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
@@ -23,7 +24,7 @@ use super::sets::Sets;
 use super::staging::IdleUploaders;
 use super::timing::Timing;
 use super::update::Update;
-use super::{Divergence, RunError, RunOutcome, RunReport, TrainingPlan};
+use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, TrainingPlan};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::dispatch::{Dispatcher, HookFault, Payload};
@@ -132,6 +133,12 @@ impl<'run> Trainer<'run> {
         self
     }
 
+    /// Counts the time since `origin`, before the run begins, of which the steps in `start` are known.
+    pub fn started(mut self, origin: Instant, start: StartTimes) -> Self {
+        self.timing.wall.count_start(origin, start);
+        self
+    }
+
     /// Sets a name and an output directory, without which there are no checkpoints. A missing directory is
     /// created when the run begins.
     pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {
@@ -174,6 +181,7 @@ impl<'run> Trainer<'run> {
 
     fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), Leave>) -> RunReport {
         let _precision = self.plan.precision.begin();
+        self.timing.wall.begin_run();
         // Set once; a second run over the same state keeps the first one's facts.
         drop(self.shared.facts.set(self.facts()));
         if let Some(directory) = &self.saver.directory {
@@ -198,7 +206,7 @@ impl<'run> Trainer<'run> {
         if let Err(error) = &result {
             late_faults.extend(self.announce_failure(error));
             late_faults.extend(self.settle_after_failure());
-            late_faults.extend(self.save_failed());
+            late_faults.extend(self.serving("", Trainer::save_failed));
         }
         let outcome = self.outcome(result);
         let divergence = self.divergence();
@@ -206,6 +214,7 @@ impl<'run> Trainer<'run> {
             RunOutcome::Completed | RunOutcome::Stopped { .. } => self.settle_kept(),
             RunOutcome::Failed(_) | RunOutcome::Interrupted(_) => FinalMetrics::default(),
         };
+        self.show_times();
         late_faults.extend(self.finish(&outcome));
         self.report(outcome, divergence, metrics, late_faults)
     }
@@ -312,7 +321,7 @@ impl<'run> Trainer<'run> {
     }
 
     fn report(
-        self,
+        mut self,
         outcome: RunOutcome,
         divergence: Option<Divergence>,
         metrics: FinalMetrics,
@@ -321,7 +330,10 @@ impl<'run> Trainer<'run> {
         let measured = self.measured_weights();
         // With what hooks have published at `after_run`.
         let shown = self.shown_metrics();
+        let mut times = self.run_times();
+        let begin = Instant::now();
         late_faults.extend(self.hooks.close(self.shared));
+        times.end.hooks = begin.elapsed().as_secs_f64();
         RunReport {
             outcome,
             divergence,
@@ -331,6 +343,7 @@ impl<'run> Trainer<'run> {
                 ..metrics
             },
             profiles: self.timing.profiles,
+            times,
             checkpoints: self.saver.checkpoints,
             last_checkpoint: self.saver.last_checkpoint,
             epochs: self.position.epoch,

@@ -57,10 +57,11 @@ pub use selection::Selection;
 
 use std::path::{Path, PathBuf};
 
+use crate::clock::Lap;
 use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
-use crate::run::TrainingPlan;
+use crate::run::{StartTimes, TrainingPlan};
 
 /// A manifest with everything it refers to, found and checked; nothing has been created yet.
 pub struct Checked {
@@ -72,6 +73,8 @@ pub struct Checked {
     pub data: Option<Splits>,
     /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
+    /// What the steps until now have taken.
+    pub times: StartTimes,
 }
 
 /// Reads a manifest and checks everything it refers to: plugins, hook configurations, data.
@@ -87,16 +90,20 @@ pub fn check(
     selection: &Selection,
     tasks: TaskSource,
 ) -> Result<Checked, StartFailure> {
+    let mut times = StartTimes::default();
+    let mut lap = Lap::begin();
     let mut manifest = manifest::load(file, overlay, tasks).map_err(StartFailure::usage)?;
     selection
         .apply(&mut manifest)
         .map_err(StartFailure::usage)?;
+    times.manifest = lap.end();
     let mut warnings = Vec::new();
     // Plugins are inspected, and tried in another process, while the data is being read; their code runs in
     // this process only after both are done.
     let (found, data) = std::thread::scope(|scope| {
         let data = std::thread::Builder::new().spawn_scoped(scope, || read_data(&manifest));
         let found = find_hooks(&manifest, plugins);
+        times.plugins = lap.end();
         let data = match data {
             Ok(data) => data
                 .join()
@@ -106,13 +113,16 @@ pub fn check(
         };
         (found, data)
     });
+    times.data = lap.end();
     let hooks = found.and_then(|found| plan_hooks(&manifest, found, &mut warnings));
+    times.plugins += lap.end();
     match (hooks, data) {
         (Ok(hooks), Ok(data)) => Ok(Checked {
             manifest,
             hooks,
             data,
             warnings,
+            times,
         }),
         (hooks, data) => {
             let failures = [hooks.err(), data.err()].into_iter().flatten();

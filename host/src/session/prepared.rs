@@ -10,11 +10,12 @@ use super::{
     rehearse, task,
 };
 use crate::bridge::BridgeState;
+use crate::clock::{self, Lap};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Dispatcher, LoadedHook};
 use crate::manifest::Manifest;
 use crate::optim::Optimizer;
-use crate::run::{Resume, RunReport, Trainer, TrainingPlan};
+use crate::run::{Resume, RunReport, StartTimes, Trainer, TrainingPlan};
 use crate::task::Task;
 
 /// Origin of the parameters' first values.
@@ -42,6 +43,8 @@ pub struct Prepared {
     hooks: Vec<HookPlan>,
     /// The plan shown to hooks, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
     foretold: String,
+    /// What the steps until now have taken.
+    times: StartTimes,
 }
 
 impl Checked {
@@ -55,11 +58,13 @@ impl Checked {
         tasks: &dyn TaskBuilder,
         weights: FirstWeights,
     ) -> Result<Prepared, StartFailure> {
+        let mut lap = Lap::begin();
         let plan = self.plan();
         let Checked {
             manifest,
             hooks,
             data,
+            mut times,
             ..
         } = self;
         let task = task(tasks, &manifest, data)?;
@@ -69,6 +74,7 @@ impl Checked {
         };
         let optimizer = optimizer(&manifest, task.parameters())?;
         check_references(&hooks, task.as_ref(), &manifest)?;
+        times.model = lap.end();
         Ok(Prepared {
             foretold: plan::foretold(&plan, &hooks, task.as_ref(), optimizer.as_ref()),
             warnings: advice::advice(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref()),
@@ -78,6 +84,7 @@ impl Checked {
             task,
             optimizer,
             hooks,
+            times,
         })
     }
 }
@@ -122,7 +129,9 @@ impl Prepared {
         }
         let mut hooks = first;
         let plans = std::mem::take(&mut self.hooks);
+        let mut lap = Lap::begin();
         hooks.extend(create_hooks(plans, &self.manifest, directory, shared)?);
+        self.times.hooks = lap.end();
         let trainer = Trainer::new(
             self.task.as_mut(),
             self.optimizer.as_mut(),
@@ -131,7 +140,8 @@ impl Prepared {
             self.plan.clone(),
         )
         .in_directory(&self.manifest.name, directory)
-        .with_hook_time_limit(self.manifest.limits.hook_share);
+        .with_hook_time_limit(self.manifest.limits.hook_share)
+        .started(clock::process_start(), self.times);
         Ok(Ready { trainer })
     }
 }

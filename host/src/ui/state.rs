@@ -309,6 +309,7 @@ pub(super) mod tests {
             backward: 0.8,
             update: 0.3,
             waiting: 0.0,
+            other: 0.18,
             hooks: vec![HookTiming {
                 copies: None,
                 name: "console".to_owned(),

@@ -48,6 +48,8 @@ pub struct HookTimeAbi {
     pub seconds: f64,
     /// Longest of the calls that were timed, in seconds.
     pub longest: f64,
+    /// Time that the host has spent on its requests since the last `epoch_profile`, apart from its calls, in seconds.
+    pub requests: f64,
 }
 
 /// The payload of `on_exception`. Frozen.

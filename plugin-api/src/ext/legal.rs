@@ -183,6 +183,11 @@ pub const BEST_CHECKPOINT: &str = "best_checkpoint";
 /// `last` has those measured last with other weights.
 pub const KEPT_WEIGHTS: &str = "kept_weights";
 
+/// Name under which the host publishes, at `after_run`, where the run's time went until then, in seconds.
+///
+/// It is the object `times` of `run.json`, whose entries add up to `seconds`.
+pub const RUN_TIMES: &str = "run_times";
+
 /// Checks a checkpoint's tag, which becomes part of a file name and must be valid on every system.
 ///
 /// A tag has 1 to 128 ASCII letters, digits, `-`, `_` or `.`, does not start with a dot, and is not

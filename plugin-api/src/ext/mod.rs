@@ -35,7 +35,9 @@ pub use c::{C_ENTRY, CPlugin, CTable};
 pub use claims::ClaimsTable;
 pub use device::{DeviceAbi, DeviceTable};
 pub use gpu::{GpuFiguresAbi, GpuSpanAbi, GpuTable};
-pub use legal::{BEST_CHECKPOINT, KEPT_WEIGHTS, LATEST, check_name, check_path, check_tag};
+pub use legal::{
+    BEST_CHECKPOINT, KEPT_WEIGHTS, LATEST, RUN_TIMES, check_name, check_path, check_tag,
+};
 pub use log::{Level, LogTable};
 pub use loss::LossTable;
 pub use metrics::{MetricAbi, MetricsTable};

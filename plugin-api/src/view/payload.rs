@@ -114,6 +114,9 @@ pub struct HookTime<'task> {
     pub time: Duration,
     /// Longest of the calls that were timed.
     pub longest: Duration,
+    /// Time that the host has spent on its requests (saving, deleting, validating) since the last `epoch_profile`,
+    /// apart from its calls.
+    pub requests: Duration,
 }
 
 impl<'task> EpochProfile<'task> {
@@ -170,6 +173,7 @@ impl<'task> EpochProfile<'task> {
             calls: time.calls,
             time: duration(time.seconds),
             longest: duration(time.longest),
+            requests: duration(time.requests),
         })
     }
 }

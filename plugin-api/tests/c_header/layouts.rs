@@ -47,7 +47,7 @@ layouts! {
         loss, learning_rate, flags, point, phase,
     }
     OutcomeAbi => sconce_outcome { kind, reason }
-    HookTimeAbi => sconce_hook_time { name, calls, seconds, longest }
+    HookTimeAbi => sconce_hook_time { name, calls, seconds, longest, requests }
     ProfileAbi => sconce_profile { total, data, forward, loss, backward, update, hooks, hook_count }
     FailureAbi => sconce_failure { origin, message, hook }
     ModuleAbi => sconce_module { name, kind }

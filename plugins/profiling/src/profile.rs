@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use sconce_plugin_api::RUN_TIMES;
 use sconce_plugin_api::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -17,8 +18,8 @@ pub(crate) struct Config {
     /// Whether a line is printed for each pass, and one for each phase at the end of the run.
     /// Default true.
     log: bool,
-    /// JSON-lines file under the run's directory that gets a line for each pass, and one for each
-    /// phase at the end of the run; null: none. Default `profile.jsonl`.
+    /// JSON-lines file under the run's directory that gets a line for each pass, and at the end of the
+    /// run one for each phase and one for all that the process did; null: none. Default `profile.jsonl`.
     file: Option<PathBuf>,
     /// Printed lines name the hooks that took at least this fraction of a pass, from 0 to 1.
     /// Default 0.01.
@@ -36,6 +37,10 @@ impl Default for Config {
     }
 }
 
+/// What a line of the file is about: a pass, all of a phase's in the run, or all that the process did until the end of
+/// the training.
+const PASS: &str = "pass";
+
 /// Names of the parts of a pass other than hooks.
 const PARTS: [&str; 5] = ["data", "forward", "loss", "backward", "update"];
 
@@ -47,15 +52,28 @@ struct Sums {
     total: f64,
     /// Indexed as [`PARTS`].
     parts: [f64; 5],
-    /// Name, calls, seconds, the longest call's seconds.
-    hooks: Vec<(String, u64, f64, f64)>,
+    hooks: Vec<HookSums>,
+}
+
+/// Times of a hook in passes, and of its requests, in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct HookSums {
+    name: String,
+    calls: u64,
+    seconds: f64,
+    longest: f64,
+    /// Spent by the host on its requests; no part of the passes.
+    requests: f64,
 }
 
 impl Sums {
     fn of(phase: Phase, profile: EpochProfile<'_>) -> Sums {
-        let hook = |hook: sconce_plugin_api::HookTime<'_>| {
-            let (time, longest) = (hook.time.as_secs_f64(), hook.longest.as_secs_f64());
-            (hook.name.to_owned(), hook.calls, time, longest)
+        let hook = |hook: sconce_plugin_api::HookTime<'_>| HookSums {
+            name: hook.name.to_owned(),
+            calls: hook.calls,
+            seconds: hook.time.as_secs_f64(),
+            longest: hook.longest.as_secs_f64(),
+            requests: hook.requests.as_secs_f64(),
         };
         Sums {
             phase: phase.name().to_owned(),
@@ -83,10 +101,10 @@ impl Sums {
         }
         state::check_count("passes", self.passes)?;
         let hooks = self.hooks.iter();
-        for (_, calls, ..) in hooks.clone() {
-            state::check_count("calls", *calls)?;
+        for hook in hooks.clone() {
+            state::check_count("calls", hook.calls)?;
         }
-        let times = hooks.flat_map(|(_, _, seconds, longest)| [*seconds, *longest]);
+        let times = hooks.flat_map(|hook| [hook.seconds, hook.longest, hook.requests]);
         let times = times.chain(self.parts).chain([self.total]);
         match times
             .into_iter()
@@ -105,17 +123,21 @@ impl Sums {
         }
         for (index, hook) in pass.hooks.iter().enumerate() {
             // Hooks come in the same order each time, so almost always the index is the same.
-            let same = self.hooks.get(index).is_some_and(|sum| sum.0 == hook.0);
+            let same = self
+                .hooks
+                .get(index)
+                .is_some_and(|sum| sum.name == hook.name);
             let index = if same {
                 Some(index)
             } else {
-                self.hooks.iter().position(|(name, ..)| *name == hook.0)
+                self.hooks.iter().position(|sum| sum.name == hook.name)
             };
             match index.and_then(|index| self.hooks.get_mut(index)) {
                 Some(sum) => {
-                    sum.1 += hook.1;
-                    sum.2 += hook.2;
-                    sum.3 = sum.3.max(hook.3);
+                    sum.calls += hook.calls;
+                    sum.seconds += hook.seconds;
+                    sum.longest = sum.longest.max(hook.longest);
+                    sum.requests += hook.requests;
                 }
                 None => self.hooks.push(hook.clone()),
             }
@@ -126,7 +148,7 @@ impl Sums {
         // `sum` of no hooks would give -0.0.
         self.hooks
             .iter()
-            .map(|hook| hook.2)
+            .map(|hook| hook.seconds)
             .fold(0.0, |sum, seconds| sum + seconds)
     }
 
@@ -145,7 +167,8 @@ impl Sums {
         }
     }
 
-    /// Formats as `1.23 s: data 0.3 %, forward 40.1 %, …, hooks 2.1 % (csv 1.5 %), rest 0.4 %`.
+    /// Formats as `1.23 s: data 0.3 %, forward 40.1 %, …, hooks 2.1 % (csv 1.5 %), rest 0.4 %; requests besides:
+    /// checkpoint 12.3 ms`.
     fn line(&self, named_share: f64) -> String {
         let mut line = format!("{}:", Seconds(self.total));
         for (name, seconds) in PARTS.iter().zip(self.parts) {
@@ -154,13 +177,20 @@ impl Sums {
         let hooks = self.share(self.hook_seconds());
         let _ = write!(line, " hooks {:.1} %", 100.0 * hooks);
         let named: Vec<String> = (self.hooks.iter())
-            .filter(|hook| self.share(hook.2) >= named_share)
-            .map(|hook| format!("{} {:.1} %", hook.0, 100.0 * self.share(hook.2)))
+            .filter(|hook| self.share(hook.seconds) >= named_share)
+            .map(|hook| format!("{} {:.1} %", hook.name, 100.0 * self.share(hook.seconds)))
             .collect();
         if !named.is_empty() {
             let _ = write!(line, " ({})", named.join(", "));
         }
         let _ = write!(line, ", rest {:.1} %", 100.0 * self.share(self.rest()));
+        let requests: Vec<String> = (self.hooks.iter())
+            .filter(|hook| hook.requests > 0.0 && self.share(hook.requests) >= named_share)
+            .map(|hook| format!("{} {}", hook.name, Seconds(hook.requests)))
+            .collect();
+        if !requests.is_empty() {
+            let _ = write!(line, "; requests besides: {}", requests.join(", "));
+        }
         line
     }
 
@@ -173,10 +203,10 @@ impl Sums {
             seconds.insert(name.to_owned(), json!(part));
             shares.insert(name.to_owned(), json!(self.share(part)));
         }
-        let hook = |(name, calls, seconds, longest): &(String, u64, f64, f64)| {
-            let times = json!({"calls": calls, "seconds": seconds, "longest": longest,
-                "share": self.share(*seconds)});
-            (name.clone(), times)
+        let hook = |hook: &HookSums| {
+            let times = json!({"calls": hook.calls, "seconds": hook.seconds, "longest": hook.longest,
+                "share": self.share(hook.seconds), "requests": hook.requests});
+            (hook.name.clone(), times)
         };
         let mut line = Map::new();
         line.insert("phase".to_owned(), json!(self.phase));
@@ -198,20 +228,15 @@ pub(crate) struct ProfileHook {
 }
 
 impl ProfileHook {
-    fn write(
-        &mut self,
-        mut line: Map<String, Value>,
-        whole: bool,
-        task: &TaskView<'_>,
-    ) -> Result<()> {
+    fn write(&mut self, mut line: Map<String, Value>, of: &str, task: &TaskView<'_>) -> Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
         let mut all = Map::new();
-        all.insert("of".to_owned(), json!(if whole { "run" } else { "pass" }));
+        all.insert("of".to_owned(), json!(of));
         all.insert("epoch".to_owned(), json!(task.epoch()));
         all.insert("iteration".to_owned(), json!(task.iteration()));
-        if !whole {
+        if of == PASS {
             all.insert("stream".to_owned(), json!(task.stream()));
         }
         all.append(&mut line);
@@ -249,7 +274,7 @@ impl Hook for ProfileHook {
                 task.epoch()
             ));
         }
-        self.write(pass.json(), false, task)?;
+        self.write(pass.json(), PASS, task)?;
         match self.run.iter_mut().find(|sums| sums.phase == pass.phase) {
             Some(sums) => sums.add(&pass),
             None => self.run.push(pass),
@@ -263,9 +288,10 @@ impl Hook for ProfileHook {
                 let line = sums.line(self.config.named_share);
                 task.info(format_args!("{}, the whole run: {line}", sums.phase));
             }
-            self.write(sums.json(), true, task)?;
+            self.write(sums.json(), "run", task)?;
         }
-        Ok(())
+        let times = task.published::<Map<String, Value>>(RUN_TIMES)?;
+        times.map_or(Ok(()), |times| self.write(times, "process", task))
     }
 
     fn save_state(&mut self) -> Result<Vec<u8>> {
@@ -302,10 +328,17 @@ mod tests {
             passes: 1,
             total: 2.0,
             parts: [0.1, 0.5, 0.2, 0.6, 0.3],
-            hooks: vec![
-                ("csv".to_owned(), 1, 0.1, 0.1),
-                ("clip".to_owned(), 10, 0.002, 0.001),
-            ],
+            hooks: vec![hook("csv", 1, 0.1, 0.1), hook("clip", 10, 0.002, 0.001)],
+        }
+    }
+
+    fn hook(name: &str, calls: u64, seconds: f64, longest: f64) -> HookSums {
+        HookSums {
+            name: name.to_owned(),
+            calls,
+            seconds,
+            longest,
+            requests: 0.0,
         }
     }
 
@@ -316,6 +349,13 @@ mod tests {
             pass.line(0.01),
             "2.00 s: data 5.0 %, forward 25.0 %, loss 10.0 %, backward 30.0 %, update 15.0 %, \
              hooks 5.1 % (csv 5.0 %), rest 9.9 %"
+        );
+        let mut saving = pass.clone();
+        saving.hooks[0].requests = 0.5;
+        let line = saving.line(0.01);
+        assert!(
+            line.ends_with("rest 9.9 %; requests besides: csv 500 ms"),
+            "{line}"
         );
         let json = Value::from(pass.json());
         let shares = json["shares"].as_object().expect("an object");
@@ -328,16 +368,13 @@ mod tests {
     fn passes_add_up_hook_by_hook() {
         let mut sums = pass();
         let mut second = pass();
-        second.hooks = vec![
-            ("clip".to_owned(), 5, 0.01, 0.005),
-            ("new".to_owned(), 1, 0.1, 0.1),
-        ];
+        second.hooks = vec![hook("clip", 5, 0.01, 0.005), hook("new", 1, 0.1, 0.1)];
         sums.add(&second);
         assert_eq!(sums.passes, 2);
         assert!((sums.total - 4.0).abs() < 1e-12 && (sums.parts[1] - 1.0).abs() < 1e-12);
         let clip = &sums.hooks[1];
-        assert_eq!((clip.1, clip.3), (15, 0.005));
-        assert_eq!(sums.hooks[2].0, "new");
+        assert_eq!((clip.calls, clip.longest), (15, 0.005));
+        assert_eq!(sums.hooks[2].name, "new");
     }
 
     #[test]

@@ -49,6 +49,8 @@ class HookTime:
     calls: int
     time: float
     longest: float
+    #: Spent by the host on its requests (saving, deleting, validating) since the last `epoch_profile`.
+    requests: float
 
 
 @dataclass(frozen=True)

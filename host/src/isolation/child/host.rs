@@ -316,12 +316,15 @@ fn with_payload(
             let mut memory = memory.borrow_mut();
             memory.clear();
             let hooks = hooks.iter();
-            memory.extend(hooks.map(|&(name, calls, seconds, longest)| HookTimeAbi {
-                name: TextAbi::new(name),
-                calls,
-                seconds,
-                longest,
-            }));
+            memory.extend(
+                hooks.map(|&(name, calls, [seconds, longest, requests])| HookTimeAbi {
+                    name: TextAbi::new(name),
+                    calls,
+                    seconds,
+                    longest,
+                    requests,
+                }),
+            );
             let [total, data, forward, loss, backward, update] = times;
             let payload = ProfileAbi {
                 total,

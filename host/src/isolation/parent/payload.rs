@@ -46,7 +46,10 @@ pub(super) unsafe fn payload<'a>(point: Option<Point>, view: &ViewAbi) -> Payloa
                         profile.update,
                     ],
                     hooks: hooks
-                        .map(|hook| (text(hook.name), hook.calls, hook.seconds, hook.longest))
+                        .map(|hook| {
+                            let seconds = [hook.seconds, hook.longest, hook.requests];
+                            (text(hook.name), hook.calls, seconds)
+                        })
                         .collect(),
                 }
             }

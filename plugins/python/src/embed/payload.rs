@@ -58,6 +58,7 @@ pub(super) fn arguments(
                         gil.integer(hook.calls),
                         gil.float(hook.time.as_secs_f64()),
                         gil.float(hook.longest.as_secs_f64()),
+                        gil.float(hook.requests.as_secs_f64()),
                     ])
                 })
                 .collect();
