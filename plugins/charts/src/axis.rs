@@ -66,6 +66,16 @@ pub(crate) fn shows(value: f64, log: bool) -> bool {
     value.is_finite() && value.abs() <= 1e300 && (!log || value >= 1e-300)
 }
 
+/// Formats a tick of a linear axis of this length, 0 for a logarithmic one: a tick at zero may be a rounding error away
+/// from it.
+pub(crate) fn tick(value: f64, span: f64) -> String {
+    number(if value.abs() < span.abs() * 1e-9 {
+        0.0
+    } else {
+        value
+    })
+}
+
 /// Formats a number briefly: decimals up to the fourth significant digit, scientific notation if it is very
 /// large or small.
 pub(crate) fn number(value: f64) -> String {

@@ -124,16 +124,18 @@ impl BarChart {
             if !self.title.is_empty() {
                 chart.caption(&self.title, ("sans-serif", 20, &INK));
             }
+            let spans = (x.end - x.start, y.end - y.start);
             let mut chart = chart.build_cartesian_2d(x, y).map_err(Error::drawing)?;
             let mut mesh = chart.configure_mesh();
             let by_name = |place: &f64| name_at(names.unwrap_or_default(), *place);
-            let by_value = |value: &f64| axis::number(*value);
+            let by_place = |value: &f64| axis::tick(*value, spans.0);
+            let by_value = |value: &f64| axis::tick(*value, spans.1);
             match names {
                 // About one label per bar, or as many as there is room for.
                 Some(names) => mesh
                     .x_labels((names.len() * 2).clamp(2, 40))
                     .x_label_formatter(&by_name),
-                None => mesh.x_label_formatter(&by_value),
+                None => mesh.x_label_formatter(&by_place),
             };
             mesh.x_desc(&self.x_label)
                 .y_desc(&self.y_label)

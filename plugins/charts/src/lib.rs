@@ -19,6 +19,7 @@
 
 mod axis;
 mod bars;
+mod clip;
 mod colour;
 mod error;
 mod font;

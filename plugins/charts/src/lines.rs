@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
@@ -9,7 +10,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use crate::colour::{self, FAINT, INK};
-use crate::{Error, axis};
+use crate::{Error, axis, clip};
 
 /// A named series of points.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +45,9 @@ pub struct LineChart {
     pub x_log: bool,
     /// Whether the vertical axis is logarithmic.
     pub y_log: bool,
+    /// Values of the vertical axis that are shown, smaller one first; lines are cut at its edges. `None`: all. Not for
+    /// a logarithmic axis.
+    pub y_range: Option<(f64, f64)>,
     /// Width in pixels; at least 200.
     pub width: u32,
     /// Height in pixels; at least 150.
@@ -65,10 +69,18 @@ impl LineChart {
             y_label: String::new(),
             x_log: false,
             y_log: false,
+            y_range: None,
             width: 800,
             height: 450,
             lines: Vec::new(),
         }
+    }
+
+    /// The range of most values, if a few outliers, such as those of the first epoch, would flatten all others to less
+    /// than a third of the axis.
+    pub fn range_of_most(&self) -> Option<(f64, f64)> {
+        let all = self.lines.iter().flat_map(|line| line.points.iter());
+        clip::most(all.map(|point| point.1))
     }
 
     /// Returns the chart as an SVG document.
@@ -78,12 +90,27 @@ impl LineChart {
     pub fn svg(&self) -> Result<String, Error> {
         let all = || self.lines.iter().flat_map(|line| line.points.iter());
         let x = axis::range(all().map(|point| point.0), self.x_log, false);
-        let y = axis::range(all().map(|point| point.1), self.y_log, true);
+        let y = match self.y_range.filter(|_| !self.y_log) {
+            Some((low, high)) => axis::range([low, high].into_iter(), false, true),
+            None => axis::range(all().map(|point| point.1), self.y_log, true),
+        };
+        let span = |range: &Range<f64>, log: bool| if log { 0.0 } else { range.end - range.start };
+        let spans = (span(&x, self.x_log), span(&y, self.y_log));
+        let shown = y.clone();
         match (self.x_log, self.y_log) {
-            (false, false) => self.draw::<RangedCoordf64, RangedCoordf64>(x, y),
-            (false, true) => self.draw::<RangedCoordf64, LogCoord<f64>>(x, y.log_scale()),
-            (true, false) => self.draw::<LogCoord<f64>, RangedCoordf64>(x.log_scale(), y),
-            (true, true) => self.draw::<LogCoord<f64>, LogCoord<f64>>(x.log_scale(), y.log_scale()),
+            (false, false) => self.draw::<RangedCoordf64, RangedCoordf64>(x, y, spans, &shown),
+            (false, true) => {
+                self.draw::<RangedCoordf64, LogCoord<f64>>(x, y.log_scale(), spans, &shown)
+            }
+            (true, false) => {
+                self.draw::<LogCoord<f64>, RangedCoordf64>(x.log_scale(), y, spans, &shown)
+            }
+            (true, true) => self.draw::<LogCoord<f64>, LogCoord<f64>>(
+                x.log_scale(),
+                y.log_scale(),
+                spans,
+                &shown,
+            ),
         }
     }
 
@@ -91,6 +118,8 @@ impl LineChart {
         &self,
         x: impl AsRangedCoord<CoordDescType = X, Value = f64>,
         y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
+        spans: (f64, f64),
+        shown: &Range<f64>,
     ) -> Result<String, Error>
     where
         X: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -114,8 +143,8 @@ impl LineChart {
                 .x_labels(x_ticks)
                 .x_desc(&self.x_label)
                 .y_desc(&self.y_label)
-                .x_label_formatter(&|value| axis::number(*value))
-                .y_label_formatter(&|value| axis::number(*value))
+                .x_label_formatter(&|value| axis::tick(*value, spans.0))
+                .y_label_formatter(&|value| axis::tick(*value, spans.1))
                 .label_style(("sans-serif", 13, &INK))
                 .axis_desc_style(("sans-serif", 15, &INK))
                 .axis_style(INK)
@@ -124,7 +153,7 @@ impl LineChart {
                 .draw()
                 .map_err(Error::drawing)?;
             for (index, line) in self.lines.iter().enumerate() {
-                self.draw_line(&mut chart, index, line)?;
+                self.draw_line(&mut chart, index, line, shown)?;
             }
             if self.lines.iter().any(|line| !line.name.is_empty()) {
                 chart
@@ -146,29 +175,28 @@ impl LineChart {
         chart: &mut ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>,
         index: usize,
         line: &Line,
+        range: &Range<f64>,
     ) -> Result<(), Error>
     where
         X: Ranged<ValueType = f64>,
         Y: Ranged<ValueType = f64>,
     {
         let style = colour::series(index).stroke_width(2);
-        let shown =
-            |(x, y): &(f64, f64)| axis::shows(*x, self.x_log) && axis::shows(*y, self.y_log);
         let points = thin(&line.points);
         // With few points, such as epochs, each is marked.
         let marked = points.len() <= 50;
         let mut elements: Vec<DynElement<'static, SVGBackend<'b>, (f64, f64)>> = Vec::new();
-        for piece in points.split(|point| !shown(point)) {
-            if marked || piece.len() == 1 {
-                for point in piece {
+        for piece in self.pieces(&points, range) {
+            for (point, is_own) in &piece {
+                if *is_own && (marked || piece.len() == 1) {
                     elements.push(Circle::new(*point, 3, style.filled()).into_dyn());
                 }
             }
-            if piece.len() > 1 && colour::dashed(index) {
-                let path = Vec::from(piece).into_iter();
+            let path: Vec<(f64, f64)> = piece.into_iter().map(|(point, _)| point).collect();
+            if path.len() > 1 && colour::dashed(index) {
                 elements.push(DashedPathElement::new(path, 7, 4, style).into_dyn());
-            } else if piece.len() > 1 {
-                elements.push(PathElement::new(piece, style).into_dyn());
+            } else if path.len() > 1 {
+                elements.push(PathElement::new(path, style).into_dyn());
             }
         }
         let series = chart.draw_series(elements).map_err(Error::drawing)?;
@@ -178,6 +206,22 @@ impl LineChart {
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
         }
         Ok(())
+    }
+}
+
+impl LineChart {
+    /// What is drawn of a line: pieces between gaps and the edges of a range.
+    fn pieces(&self, points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<clip::Cut>> {
+        if self.y_range.is_some() && !self.y_log {
+            return clip::pieces(points, range);
+        }
+        let shown =
+            |(x, y): &(f64, f64)| axis::shows(*x, self.x_log) && axis::shows(*y, self.y_log);
+        let pieces = points.split(|point| !shown(point));
+        let pieces = pieces.filter(|piece| !piece.is_empty());
+        pieces
+            .map(|piece| piece.iter().map(|point| (*point, true)).collect())
+            .collect()
     }
 }
 
@@ -310,6 +354,21 @@ mod tests {
                 assert!(count(&chart.svg().unwrap(), "text") > 3);
             }
         }
+    }
+
+    #[test]
+    fn a_range_cuts_lines_and_no_tick_is_almost_zero() {
+        let mut chart = LineChart::new("");
+        chart.lines = vec![Line::new(
+            "",
+            [(1.0, 9.0), (2.0, 0.2), (3.0, 0.1), (4.0, -0.2), (5.0, 0.05)],
+        )];
+        let whole = chart.svg().unwrap();
+        chart.y_range = Some((-0.2, 0.2));
+        let cut = chart.svg().unwrap();
+        assert_eq!((count(&whole, "circle"), count(&cut, "circle")), (5, 4));
+        assert!(cut.contains(">\n0\n<") && !cut.contains("e-1"), "{cut}");
+        assert!(!cut.contains(">\n8\n<") && whole.contains(">\n8\n<"));
     }
 
     #[test]

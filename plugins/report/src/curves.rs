@@ -27,19 +27,19 @@ pub(crate) fn all(history: &History, logarithmic: &[String]) -> Result<String> {
         let lines = history.metrics.iter().filter(of);
         let lines: Vec<Line> = lines.map(|curve| line(&curve.phase, curve)).collect();
         let is_logarithmic = logarithmic.iter().any(|known| known == name);
-        draw(name, lines, is_logarithmic, &mut drawn)?;
+        draw_views(name, lines, is_logarithmic, &mut drawn)?;
     }
     if !history.losses.is_empty() {
         let lines = history.losses.iter().map(|curve| line("", curve)).collect();
         let is_logarithmic = logarithmic.iter().any(|known| known == "loss");
-        draw("loss of batches", lines, is_logarithmic, &mut drawn)?;
+        draw_views("loss of batches", lines, is_logarithmic, &mut drawn)?;
     }
     if !history.rates.is_empty() {
         let is_one = history.rates.len() == 1;
         let lines = history.rates.iter();
         let lines = lines.map(|curve| line(if is_one { "" } else { &curve.name }, curve));
         let is_logarithmic = logarithmic.iter().any(|known| known == "learning_rate");
-        draw("learning rate", lines.collect(), is_logarithmic, &mut drawn)?;
+        draw_views("learning rate", lines.collect(), is_logarithmic, &mut drawn)?;
     }
     if drawn.is_empty() {
         return Ok(drawn);
@@ -69,7 +69,7 @@ fn tables(history: &History) -> Result<String> {
         let mut drawn = String::new();
         for (column, lines) in charts {
             let name = if column.is_empty() { table } else { column };
-            draw(name, lines, false, &mut drawn)?;
+            draw(name, lines, &mut drawn)?;
         }
         writeln!(
             text,
@@ -101,35 +101,127 @@ fn line(name: &str, curve: &Curve) -> Line {
     )
 }
 
-fn draw(name: &str, mut lines: Vec<Line>, is_logarithmic: bool, drawn: &mut String) -> Result<()> {
-    // The names are put above the chart, where they hide no line.
-    let mut keys = String::new();
-    for (index, line) in lines.iter_mut().enumerate() {
-        let name = std::mem::take(&mut line.name);
-        if !name.is_empty() {
-            let colour = index % COLOURS;
-            let name = escape(&name);
-            write!(keys, "<li><span class=\"s{colour}\"></span>{name}</li>")?;
+/// Draws a chart with what a reader may look at instead: most values or all, and on a logarithmic axis.
+fn draw_views(
+    name: &str,
+    lines: Vec<Line>,
+    is_logarithmic: bool,
+    drawn: &mut String,
+) -> Result<()> {
+    let values = || {
+        lines
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|point| point.1)
+    };
+    let (least, greatest) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
+    let spans_orders = least > 0.0 && greatest >= MOST_LINEAR * least;
+    let mut chart = Chart::of(lines);
+    if is_logarithmic {
+        chart.chart.y_log = true;
+        return figure(name, &chart.text()?, drawn);
+    }
+    let Some(most) = chart.chart.range_of_most() else {
+        if spans_orders {
+            let views = [
+                ("linear", chart.svg()?),
+                ("logarithmic", chart.logarithmic()?),
+            ];
+            return figure(name, &switch(&chart.keys, name, &views), drawn);
         }
+        return figure(name, &chart.text()?, drawn);
+    };
+    let all = chart.svg()?;
+    chart.chart.y_range = Some(most);
+    let mut views = vec![("most values", chart.svg()?), ("all", all)];
+    if spans_orders {
+        views.push(("logarithmic", chart.logarithmic()?));
     }
-    let mut chart = LineChart::new("");
-    // Small, so that the text stays legible on a phone.
-    (chart.width, chart.height) = (520, 300);
-    "epoch".clone_into(&mut chart.x_label);
-    chart.y_log = is_logarithmic;
-    chart.lines = lines;
-    let mut svg = chart.svg()?;
-    if !keys.is_empty() {
-        svg.insert_str(0, &format!("<ul class=\"legend\">{keys}</ul>\n"));
+    figure(name, &switch(&chart.keys, name, &views), drawn)
+}
+
+/// The ratio of the greatest to the least value from which on a logarithmic axis is offered.
+const MOST_LINEAR: f64 = 10.0;
+
+/// A chart's views, of which the style sheet shows the chosen one.
+fn switch(keys: &str, name: &str, views: &[(&str, String)]) -> String {
+    let group = fingerprint(name);
+    let mut text = format!("{keys}<div class=\"views\">\n");
+    for (index, (view, _)) in views.iter().enumerate() {
+        let checked = if index == 0 { " checked" } else { "" };
+        let _ = writeln!(
+            text,
+            "<input type=\"radio\" name=\"{group}\" id=\"{group}-{index}\"{checked}>\
+             <label for=\"{group}-{index}\">{view}</label>"
+        );
     }
-    figure(name, &svg, drawn)
+    for (_, svg) in views {
+        let _ = writeln!(text, "<div>{svg}</div>");
+    }
+    text.push_str("</div>");
+    text
+}
+
+/// A name for a chart's switch: letters and digits of the chart's own, which distinguish it on the page.
+fn fingerprint(name: &str) -> String {
+    let bytes = name.bytes().map(|byte| format!("{byte:02x}"));
+    format!("view-{}", bytes.collect::<String>())
+}
+
+fn draw(name: &str, lines: Vec<Line>, drawn: &mut String) -> Result<()> {
+    figure(name, &Chart::of(lines).text()?, drawn)
+}
+
+/// A chart and the names of its lines, which are put above it, where they hide no line.
+struct Chart {
+    chart: LineChart,
+    keys: String,
+}
+
+impl Chart {
+    fn of(mut lines: Vec<Line>) -> Chart {
+        let mut keys = String::new();
+        for (index, line) in lines.iter_mut().enumerate() {
+            let name = std::mem::take(&mut line.name);
+            if !name.is_empty() {
+                let colour = index % COLOURS;
+                let name = escape(&name);
+                let _ = write!(keys, "<li><span class=\"s{colour}\"></span>{name}</li>");
+            }
+        }
+        if !keys.is_empty() {
+            keys = format!("<ul class=\"legend\">{keys}</ul>\n");
+        }
+        let mut chart = LineChart::new("");
+        // Small, so that the text stays legible on a phone.
+        (chart.width, chart.height) = (520, 300);
+        "epoch".clone_into(&mut chart.x_label);
+        chart.lines = lines;
+        Chart { chart, keys }
+    }
+
+    fn svg(&self) -> Result<String> {
+        Ok(self.chart.svg()?)
+    }
+
+    fn logarithmic(&mut self) -> Result<String> {
+        self.chart.y_log = true;
+        self.svg()
+    }
+
+    fn text(&self) -> Result<String> {
+        Ok(format!("{}{}", self.keys, self.svg()?))
+    }
 }
 
 fn figure(name: &str, svg: &str, drawn: &mut String) -> Result<()> {
     let name = escape(name);
     writeln!(
         drawn,
-        "<figure role=\"img\" aria-label=\"{name}\">\n<figcaption>{name}</figcaption>\n{svg}\n</figure>"
+        "<figure aria-label=\"{name}\">\n<figcaption>{name}</figcaption>\n{svg}\n</figure>"
     )?;
     Ok(())
 }

@@ -71,6 +71,9 @@ pub(crate) struct HookTimes {
     pub(crate) calls: u64,
     pub(crate) seconds: f64,
     pub(crate) longest: f64,
+    /// Spent by the host on its requests.
+    #[serde(default)]
+    pub(crate) requests: f64,
 }
 
 /// Summary of a curve, shown in a table.
@@ -104,6 +107,7 @@ impl History {
                 state::check_count("calls", hook.calls)?;
                 check_seconds(hook.seconds)?;
                 check_seconds(hook.longest)?;
+                check_seconds(hook.requests)?;
             }
         }
         self.matrices
@@ -209,12 +213,14 @@ impl History {
                 calls: hook.calls,
                 seconds: hook.time.as_secs_f64(),
                 longest: hook.longest.as_secs_f64(),
+                requests: hook.requests.as_secs_f64(),
             };
             match found {
                 Some(known) => {
                     known.calls += new.calls;
                     known.seconds += new.seconds;
                     known.longest = known.longest.max(new.longest);
+                    known.requests += new.requests;
                 }
                 None => times.hooks.push(new),
             }

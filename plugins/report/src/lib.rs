@@ -13,6 +13,7 @@
 mod config;
 mod confusion;
 mod curves;
+mod ending;
 mod environment;
 mod history;
 mod html;
@@ -27,6 +28,7 @@ use serde_json::Value;
 
 use config::Config;
 use confusion::Matrix;
+use ending::Ending;
 use environment::Environment;
 use history::{Event, History};
 use page::{Page, Standing};
@@ -67,7 +69,12 @@ impl Report {
     }
 
     /// Writes the page.
-    fn write(&mut self, task: &TaskView<'_>, standing: &Standing<'_>) -> Result<()> {
+    fn write(
+        &mut self,
+        task: &TaskView<'_>,
+        standing: &Standing<'_>,
+        ending: &Ending,
+    ) -> Result<()> {
         let checkpoints = &self.checkpoints;
         let is_there = |tag: &str| !tag.contains('/') && checkpoints.join(tag).is_dir();
         self.history.keep_checkpoints(is_there);
@@ -78,6 +85,7 @@ impl Report {
             environment: &self.environment,
             history: &self.history,
             standing,
+            ending,
             epoch: task.epoch(),
             epochs: task.epochs(),
             iteration: task.iteration(),
@@ -130,7 +138,7 @@ impl Hook for Report {
             // The page of the earlier part of the run stays until its curves are restored.
             return Ok(());
         }
-        self.write(task, &Standing::Running)
+        self.write(task, &Standing::Running, &Ending::default())
     }
 
     fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
@@ -197,7 +205,7 @@ impl Hook for Report {
 
     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if task.epoch().is_multiple_of(self.config.every) {
-            return self.write(task, &Standing::Running);
+            return self.write(task, &Standing::Running, &Ending::default());
         }
         Ok(())
     }
@@ -245,7 +253,7 @@ impl Hook for Report {
     fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
         let standing = Standing::of(outcome);
         self.tell(task, "end", standing.sentence());
-        self.write(task, &standing)
+        self.write(task, &standing, &Ending::read(task)?)
     }
 
     fn save_state(&mut self) -> Result<Vec<u8>> {

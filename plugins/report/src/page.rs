@@ -7,6 +7,7 @@ use sconce_plugin_api::{Context, Outcome, Result, TaskFacts};
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::ending::Ending;
 use crate::environment::Environment;
 use crate::history::History;
 use crate::html::{escape, escape_code, time, whole};
@@ -68,6 +69,7 @@ pub(crate) struct Page<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) history: &'a History,
     pub(crate) standing: &'a Standing<'a>,
+    pub(crate) ending: &'a Ending,
     pub(crate) epoch: u64,
     pub(crate) epochs: u64,
     pub(crate) iteration: u64,
@@ -95,7 +97,11 @@ impl Page<'_> {
             word = self.standing.word(),
         )?;
         self.head(&title, &mut page)?;
-        section("Results", &tables::results(self.history)?, &mut page)?;
+        section(
+            "Results",
+            &tables::results(self.history, self.ending.kept.as_ref())?,
+            &mut page,
+        )?;
         section(
             "Curves",
             &curves::all(self.history, &self.config.logarithmic)?,
@@ -103,7 +109,8 @@ impl Page<'_> {
         )?;
         let matrices = curves::matrices(self.history, &self.facts.classes)?;
         section("Confusion", &matrices, &mut page)?;
-        section("Time", &tables::times(self.history)?, &mut page)?;
+        let times = tables::times(self.history, self.ending.times.as_ref())?;
+        section("Time", &times, &mut page)?;
         section("Events", &tables::events(self.history)?, &mut page)?;
         section("Model", &tables::model(self.facts)?, &mut page)?;
         section(
@@ -219,6 +226,7 @@ mod tests {
                 calls: 7,
                 seconds: 0.2,
                 longest: 0.1,
+                requests: 0.3,
             }],
         });
         history.events.push(Event {
@@ -238,6 +246,7 @@ mod tests {
             },
             history: &history,
             standing: &Standing::Running,
+            ending: &Ending::default(),
             epoch: 7,
             epochs: 10,
             iteration: 700,
@@ -254,7 +263,7 @@ mod tests {
         let page = sample();
         for tag in [
             "main", "section", "header", "table", "tbody", "tr", "td", "th", "figure", "svg",
-            "details", "dl", "div", "span", "ul", "li", "p", "pre", "script", "style",
+            "details", "dl", "div", "span", "ul", "li", "p", "pre", "script", "style", "label",
         ] {
             let opened = page.matches(&format!("<{tag}>")).count()
                 + page.matches(&format!("<{tag} ")).count();
@@ -290,6 +299,7 @@ mod tests {
             },
             history: &history,
             standing: &Standing::Failed("`x` <broke>"),
+            ending: &Ending::default(),
             epoch: 0,
             epochs: 0,
             iteration: 0,
