@@ -29,6 +29,7 @@ pub mod checkpoint;
 )]
 pub mod cli;
 mod clock;
+mod coming_from;
 mod device_facts;
 #[doc(hidden)]
 pub mod diagnostic;

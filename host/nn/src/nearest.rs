@@ -4,12 +4,15 @@
 const LONGEST: usize = 1000;
 
 /// Names of things in PyTorch, Lightning, Keras and MMEngine with their names here.
-const ELSEWHERE: [(&str, &str); 44] = [
+const ELSEWHERE: [(&str, &str); 54] = [
+    ("16", "bf16"),
+    ("16-mixed", "bf16"),
+    ("32", "f32"),
     ("accumulate_grad_batches", "accumulate"),
     ("accumulation_steps", "accumulate"),
     ("batch", "batch_size"),
     ("batchsize", "batch_size"),
-    ("betas", "beta1"),
+    ("bf16-mixed", "bf16"),
     ("bs", "batch_size"),
     ("callback", "hooks"),
     ("callbacks", "hooks"),
@@ -19,6 +22,12 @@ const ELSEWHERE: [(&str, &str); 44] = [
     ("default_root_dir", "output"),
     ("eps", "epsilon"),
     ("eval_batch", "eval_batch_size"),
+    ("float16", "bf16"),
+    ("float32", "f32"),
+    ("fp16", "bf16"),
+    ("fp32", "f32"),
+    ("gpu", "cuda"),
+    ("half", "bf16"),
     ("gradient-clipping", "grad-clip"),
     ("gradient_accumulation_steps", "accumulate"),
     ("hidden_sizes", "hidden"),
@@ -44,6 +53,7 @@ const ELSEWHERE: [(&str, &str); 44] = [
     ("save_dir", "output"),
     ("train_cfg", "train"),
     ("transforms", "augment"),
+    ("type", "kind"),
     ("val_batch_size", "eval_batch_size"),
     ("val_interval", "validate_every"),
     ("wd", "weight_decay"),

@@ -17,6 +17,7 @@ mod install_plugins;
 #[cfg(unix)]
 mod launch;
 mod manifest_text;
+mod near_miss;
 mod new_plugin;
 mod new_run;
 mod number;
@@ -182,7 +183,13 @@ impl ManifestArgs {
 fn arguments() -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     command.build();
-    let matches = command.clone().try_get_matches()?;
+    let matches = command.clone().try_get_matches().map_err(|mut error| {
+        let words: Vec<String> = std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        near_miss::explain(&mut error, &command, &words);
+        error
+    })?;
     paths::check(&command, &matches)?;
     Cli::from_arg_matches(&matches)
 }

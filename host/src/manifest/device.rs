@@ -9,7 +9,13 @@ use serde::{Deserialize, Serialize};
 /// A device by its name: `cpu`, `cuda`, `cuda:N` or `auto`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct DeviceName(#[schemars(regex(pattern = r"^(cpu|cuda|cuda:[0-9]{1,3}|auto)$"))] String);
+pub struct DeviceName(
+    #[schemars(
+        regex(pattern = r"^(cpu|cuda|cuda:[0-9]{1,3}|auto)$"),
+        extend("examples" = ["cpu", "cuda", "cuda:0", "auto"])
+    )]
+    String,
+);
 
 impl Default for DeviceName {
     fn default() -> DeviceName {

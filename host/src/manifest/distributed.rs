@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A run on several ranks. In a run of one process, nothing of it has an effect but `batches`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("examples" = [{"batch_norm": "ranks"}]))]
 pub struct DistributedConfig {
     /// What moves bytes between ranks.
     pub engine: Engine,

@@ -4,8 +4,8 @@ use sconce_schema::{ValidationError, ValidationErrorKind};
 use serde_json::Value;
 
 use super::problem::ManifestProblem;
-use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shortened};
-use super::{json_path, right_form};
+use super::wording::{any_of, did_you_mean, in_words, key_of, missing_key, one_of, shortened};
+use super::{example, json_path, right_form};
 use crate::nearest::nearest;
 
 /// Of the forms a value may take, returns the problems of the one that was meant. That is judged by its tag,
@@ -104,8 +104,11 @@ pub(super) fn no_form(
         return ManifestProblem::new(path, message, hint);
     }
     if let Some(missing) = missing_tag(branches) {
+        let values = schema.map(|schema| tags_of(schema, &missing));
+        let values = values.filter(|values| !values.is_empty());
         return ManifestProblem {
             is_tag: true,
+            hint: values.map(|values| any_of(&missing, &values)),
             ..missing_key(path, &missing)
         };
     }
@@ -118,7 +121,8 @@ pub(super) fn no_form(
     );
     let hint = forms_hint(&known, schema, found).or_else(|| {
         let schema = serde_json::json!({"anyOf": schema?});
-        right_form::hint(found, &schema, key_of(error))
+        let key = key_of(error);
+        right_form::hint(found, &schema, key).or_else(|| example::hint(&schema, key))
     });
     ManifestProblem::new(path, message, hint)
 }
@@ -236,6 +240,14 @@ fn forms_hint(forms: &[ValueForm], schema: Option<&Value>, found: &Value) -> Opt
         }
         _ => None,
     }
+}
+
+/// The values that a tag has in the forms.
+fn tags_of<'a>(schema: &'a Value, tag: &str) -> Vec<&'a str> {
+    let forms = schema.as_array().into_iter().flatten();
+    forms
+        .filter_map(|form| form.get("properties")?.get(tag)?.get("const")?.as_str())
+        .collect()
 }
 
 /// The keys that a tagged form requires besides its tag.

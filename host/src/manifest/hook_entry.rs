@@ -256,8 +256,8 @@ impl EveryConfig {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Object {
-    /// Name of the hook, or `plugin/hook` if two plugins provide it.
-    #[schemars(length(min = 1))]
+    /// Name of the hook, or `plugin/hook` if two plugins provide it; `sconce plugins` lists them.
+    #[schemars(length(min = 1), extend("examples" = ["console"]))]
     hook: String,
     /// Unique name of the entry. Default: the hook's name, then `hook-2`, and so on.
     #[serde(default)]
@@ -360,7 +360,9 @@ impl JsonSchema for HookEntry {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let object = generator.subschema_for::<Object>().to_value();
-        let name = json!({"type": "string", "minLength": 1, "description": "The hook's name."});
+        let name = json!({
+            "type": "string", "minLength": 1, "description": "The hook's name.", "examples": ["console"]
+        });
         let mut schema = Schema::default();
         schema.insert("anyOf".to_owned(), json!([name, object]));
         schema

@@ -74,8 +74,24 @@ pub(super) fn told(problem: ManifestProblem, source: &JsonSource) -> Diagnostic 
     } else {
         source.location(&problem.path)
     };
-    let diagnostic = Diagnostic::new(problem.message).at(place);
-    match problem.hint {
+    explained(
+        Diagnostic::new(problem.message).at(place),
+        problem.about,
+        problem.hint,
+    )
+}
+
+/// Adds what is expected to a diagnostic, and what to do.
+pub(crate) fn explained(
+    diagnostic: Diagnostic,
+    about: Option<String>,
+    hint: Option<String>,
+) -> Diagnostic {
+    let diagnostic = match about {
+        Some(about) => diagnostic.note(format!("expected there: {about}")),
+        None => diagnostic,
+    };
+    match hint {
         Some(hint) => diagnostic.hint(hint),
         None => diagnostic,
     }

@@ -7,6 +7,7 @@
 mod device;
 mod distributed;
 pub(crate) mod document;
+mod example;
 mod forms;
 mod hook_entry;
 mod isolation;
@@ -51,6 +52,7 @@ pub use isolation::{
     SandboxConfig,
 };
 pub use limits::LimitsConfig;
+pub(crate) use load::explained;
 pub use load::load;
 pub use origin::AssignmentOrigin;
 pub use overlay::{Assignment, Overlay, VARIABLE};

@@ -12,6 +12,8 @@ pub struct ManifestProblem {
     pub message: String,
     /// Suggests a remedy.
     pub hint: Option<String>,
+    /// Describes the value that is expected.
+    pub about: Option<String>,
     /// The key, if the problem is an unknown one.
     pub unknown: Option<String>,
     /// The key, if the problem is a missing one.
@@ -30,6 +32,7 @@ impl ManifestProblem {
             is_key: false,
             message,
             hint,
+            about: None,
             unknown: None,
             missing: None,
             is_tag: false,

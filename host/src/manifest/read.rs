@@ -2,13 +2,35 @@
 
 use std::fs::{File, Metadata};
 use std::io::{IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
+use crate::shell_word::shell_word;
 use sconce_data::regular_file::is_given;
 
 /// Maximum length of a manifest in bytes; a longer file was not meant as one.
 const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// Extensions of files with data or weights.
+const DATA: [&str; 14] = [
+    "bmp",
+    "csv",
+    "gif",
+    "gz",
+    "jpeg",
+    "jpg",
+    "npy",
+    "npz",
+    "parquet",
+    "png",
+    "safetensors",
+    "tsv",
+    "txt",
+    "webp",
+];
+
+/// Number of a directory's entries that are looked at for a manifest.
+const MOST_ENTRIES: usize = 1000;
 
 /// Reads a file, or a pipe to its end.
 ///
@@ -16,7 +38,15 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 ///
 /// If it can't be read, is too long, or is not UTF-8.
 pub(super) fn text(path: &Path) -> Result<String, Diagnostic> {
-    bytes(path).and_then(decoded).map_err(|reason| {
+    let read = bytes(path).and_then(|bytes| {
+        if is_data(path, &bytes) {
+            return Err(
+                "it is data, and a manifest is JSON that says what to train on it".to_owned(),
+            );
+        }
+        decoded(bytes)
+    });
+    read.map_err(|reason| {
         let message = format!("can't read the manifest `{}`: {reason}", path.display());
         let problem = match std::path::absolute(path) {
             Ok(absolute) if absolute != path => {
@@ -24,11 +54,56 @@ pub(super) fn text(path: &Path) -> Result<String, Diagnostic> {
             }
             _ => Diagnostic::new(message),
         };
-        if path.exists() {
-            problem
-        } else {
-            problem.hint("`sconce new-run` writes a manifest to begin with")
+        advice(path).into_iter().fold(problem, Diagnostic::hint)
+    })
+}
+
+/// What to give instead of a path that is not a manifest's.
+fn advice(path: &Path) -> Option<String> {
+    let shown = shell_word(&path.to_string_lossy()).into_owned();
+    if !path.exists() {
+        return Some("`sconce new-run` writes a manifest to begin with".to_owned());
+    }
+    if path.is_dir() {
+        if path.join("run.json").is_file() {
+            return Some(format!(
+                "it is the directory of a run: `sconce runs {shown}` shows it, and `sconce eval` or `sconce predict {shown}` \
+                 uses its model; to train, give the manifest's file"
+            ));
         }
+        if let Some(manifest) = only_json(path) {
+            let manifest = manifest.to_string_lossy();
+            return Some(format!("give the file in it: `{}`", shell_word(&manifest)));
+        }
+    }
+    let is_of_data = path.is_dir() || !has_ending(path, &["json", "jsonc"]);
+    is_of_data
+        .then(|| format!("for data, `sconce new-run run.json --data {shown}` writes a manifest"))
+}
+
+/// The JSON file of a directory that has a single one.
+fn only_json(directory: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(directory).ok()?.take(MOST_ENTRIES);
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut found = paths.filter(|path| {
+        let is_schema = path.to_string_lossy().ends_with(".schema.json");
+        has_ending(path, &["json", "jsonc"]) && !is_schema
+    });
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Whether a file is a table, a text, images or weights: by its extension, unless it begins as a manifest does.
+fn is_data(path: &Path, bytes: &[u8]) -> bool {
+    let begins_as_manifest = bytes.trim_ascii_start().first() == Some(&b'{');
+    !begins_as_manifest && has_ending(path, &DATA)
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|found| {
+        endings
+            .iter()
+            .any(|known| found.eq_ignore_ascii_case(known))
     })
 }
 

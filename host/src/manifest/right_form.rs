@@ -3,8 +3,14 @@
 use sconce_schema::CompiledSchema;
 use serde_json::{Value, json};
 
+use super::example::example;
+use crate::nearest::nearest;
+
 /// Maximum number of suggested forms.
 const SHOWN: usize = 3;
+
+/// Maximum number of elements of a suggested list.
+const LONGEST_LIST: u64 = 8;
 
 /// Suggests how the value should have been written according to `schema`. `None` if that can't be derived
 /// from it.
@@ -45,9 +51,16 @@ fn written(found: &Value, schema: &Value) -> Vec<Value> {
     match found {
         Value::Array(elements) => match elements.as_slice() {
             [only] if takes(schema, only) => vec![only.clone()],
-            _ => Vec::new(),
+            _ => of_names(elements, schema).into_iter().collect(),
         },
         Value::Null => Vec::new(),
+        Value::String(text) if percentage(text).is_some() => {
+            let fraction = json!(percentage(text));
+            scalar(found, schema)
+                .into_iter()
+                .chain(object(&fraction, schema))
+                .collect()
+        }
         _ => [scalar(found, schema), list(found, schema)]
             .into_iter()
             .flatten()
@@ -62,13 +75,11 @@ fn scalar(found: &Value, schema: &Value) -> Option<Value> {
         Value::String(text) => {
             let text = text.trim();
             let lower = text.to_lowercase();
-            let percent = text
-                .strip_suffix('%')
-                .and_then(|number| number.trim().parse::<f64>().ok());
+            let percent = percentage(text);
             match (lower.as_str(), percent) {
                 ("true" | "yes" | "on", _) => json!(true),
                 ("false" | "no" | "off", _) => json!(false),
-                (_, Some(percent)) => json!(percent / 100.0),
+                (_, Some(fraction)) => json!(fraction),
                 _ => serde_json::from_str(text).ok().filter(Value::is_number)?,
             }
         }
@@ -79,13 +90,22 @@ fn scalar(found: &Value, schema: &Value) -> Option<Value> {
     takes(schema, &read).then_some(read)
 }
 
-/// A list that contains only the value.
+/// The fraction that a text such as `20 %` says.
+fn percentage(text: &str) -> Option<f64> {
+    let number = text.trim().strip_suffix('%')?.trim().parse::<f64>().ok()?;
+    Some(number / 100.0)
+}
+
+/// A list that contains only the value, as often as the list must have elements: `[28, 28]` for a size of 28.
 fn list(found: &Value, schema: &Value) -> Option<Value> {
     let items = has_type(schema, "array")
         .then(|| schema.get("items"))
         .flatten()?;
     if takes(items, found) {
-        return Some(json!([found]));
+        let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(1);
+        let count = usize::try_from(least.clamp(1, LONGEST_LIST)).ok()?;
+        let repeated = Value::Array(vec![found.clone(); count]);
+        return takes(schema, &repeated).then_some(repeated);
     }
     // One level deeper, such as `[{"monitor": "val/loss"}]` for a string.
     let inner = written(found, items);
@@ -132,8 +152,20 @@ fn object(found: &Value, schema: &Value) -> Vec<Value> {
     }
 }
 
+/// An object for a list of the names of its members: `{"flip": "horizontal"}` for `["flip"]`.
+fn of_names(elements: &[Value], schema: &Value) -> Option<Value> {
+    let properties = schema.get("properties")?.as_object()?;
+    let mut object = serde_json::Map::new();
+    for name in elements {
+        let name = nearest(name.as_str()?, properties.keys().map(String::as_str))?;
+        object.insert(name.to_owned(), example(properties.get(name)?)?);
+    }
+    let object = Value::Object(object);
+    (!elements.is_empty() && takes(schema, &object)).then_some(object)
+}
+
 /// Whether a schema accepts a value.
-fn takes(schema: &Value, value: &Value) -> bool {
+pub(super) fn takes(schema: &Value, value: &Value) -> bool {
     CompiledSchema::new(schema).is_ok_and(|schema| schema.accepts(value))
 }
 

@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::forms::{meant, no_form};
 use super::problem::ManifestProblem;
-use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shortened};
-use super::{json_path, misplaced, right_form, whole_number};
+use super::wording::{
+    about, any_of, choices, did_you_mean, in_words, key_of, missing_key, one_of, shortened,
+};
+use super::{example, json_path, misplaced, right_form, whole_number};
 use crate::nearest::{nearest, ours};
 
 /// Number of problems beyond which no more hints are computed, since each takes time.
@@ -132,13 +134,17 @@ impl ProblemCollector<'_> {
                     }
                 } else {
                     let forms = self.schema.pointer(error.schema_path().as_str());
-                    self.problems.push(no_form(context, error, forms, path));
+                    self.problems.push(ManifestProblem {
+                        about: schema_of(error, self.schema).and_then(about),
+                        ..no_form(context, error, forms, path)
+                    });
                 }
             }
             _ => {
-                let mut problem = plain(error, path);
+                let schema = schema_of(error, self.schema).unwrap_or(&Value::Null);
+                let mut problem = plain(error, path, schema);
                 if problem.hint.is_none() && self.problems.len() < MOST_HINTS {
-                    problem.hint = right_form(error, self.schema);
+                    problem.hint = right_form(error, schema);
                 }
                 self.problems.push(problem);
             }
@@ -146,24 +152,78 @@ impl ProblemCollector<'_> {
     }
 }
 
-/// A suggestion for writing a value that has the wrong type.
-fn right_form(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
-    if !matches!(error.kind(), ValidationErrorKind::Type { .. }) {
-        return None;
-    }
+/// The schema one of whose keywords found the error.
+fn schema_of<'a>(error: &ValidationError<'_>, schema: &'a Value) -> Option<&'a Value> {
     let pointer = error.schema_path().as_str();
-    let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
-    right_form::hint(error.instance(), schema.pointer(parent)?, key_of(error))
+    schema.pointer(pointer.rsplit_once('/').map_or("", |(parent, _)| parent))
 }
 
-fn plain(error: &ValidationError<'_>, path: String) -> ManifestProblem {
+/// A suggestion for writing a value that has the wrong type; for an object or a list, at least an example.
+fn right_form(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
+    let ValidationErrorKind::Type { kind } = error.kind() else {
+        return None;
+    };
+    let key = key_of(error);
+    let is_nested = |name: &str| name == "object" || name == "array";
+    right_form::hint(error.instance(), schema, key).or_else(|| {
+        let nested = type_names(kind).iter().any(|name| is_nested(name));
+        nested.then(|| example::hint(schema, key)).flatten()
+    })
+}
+
+/// The problem of a key that an object lacks.
+fn missing(path: String, key: &str, object: &Value) -> ManifestProblem {
+    let schema = object
+        .get("properties")
+        .and_then(|properties| properties.get(key));
+    let schema = schema.unwrap_or(&Value::Null);
+    let choices = choices(schema);
+    let hint = if choices.is_empty() {
+        example::hint(schema, Some(key))
+    } else {
+        Some(any_of(key, &choices))
+    };
+    ManifestProblem {
+        hint,
+        about: about(schema),
+        ..missing_key(path, key)
+    }
+}
+
+/// The problem of a text that has not the form of the schema's pattern. The schema's examples say which forms there are.
+fn other_pattern(path: String, pattern: &str, schema: &Value, found: &Value) -> ManifestProblem {
+    let examples = schema.get("examples").and_then(Value::as_array);
+    let examples: Vec<&str> = (examples.into_iter().flatten())
+        .filter_map(Value::as_str)
+        .collect();
+    let shown = shortened(found);
+    let message = match examples.as_slice() {
+        [] => format!("{shown} does not have the form `{pattern}`"),
+        [only] => format!("expected a text such as `{only}`, found {shown}"),
+        [first @ .., last] => format!(
+            "expected `{}` or `{last}`, found {shown}",
+            first.join("`, `")
+        ),
+    };
+    let near = nearest(found.as_str().unwrap_or_default(), examples);
+    ManifestProblem {
+        about: about(schema),
+        ..ManifestProblem::new(path, message, near.map(did_you_mean))
+    }
+}
+
+fn plain(error: &ValidationError<'_>, path: String, schema: &Value) -> ManifestProblem {
     let found = shortened(error.instance());
     let (message, hint) = match error.kind() {
         ValidationErrorKind::Type { kind } => {
-            (format!("expected {}, found {found}", types(kind)), None)
+            let message = format!("expected {}, found {found}", types(kind));
+            return ManifestProblem {
+                about: about(schema),
+                ..ManifestProblem::new(path, message, None)
+            };
         }
         ValidationErrorKind::Required { property } => {
-            return missing_key(path, property.as_str().unwrap_or_default());
+            return missing(path, property.as_str().unwrap_or_default(), schema);
         }
         ValidationErrorKind::Enum { options } => one_of(options, error.instance()),
         ValidationErrorKind::Constant { expected_value } => {
@@ -191,7 +251,7 @@ fn plain(error: &ValidationError<'_>, path: String) -> ManifestProblem {
             None,
         ),
         ValidationErrorKind::Pattern { pattern } => {
-            (format!("{found} does not have the form `{pattern}`"), None)
+            return other_pattern(path, pattern, schema, error.instance());
         }
         ValidationErrorKind::MaxItems { limit } => {
             let count = error.instance().as_array().map_or(0, Vec::len);
@@ -259,18 +319,20 @@ fn known_keys(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
 }
 
 fn types(kind: &TypeKind) -> String {
+    let names = type_names(kind);
+    let names: Vec<&str> = names.iter().map(|name| in_words(name)).collect();
+    names.join(" or ")
+}
+
+/// The names of the types, without `null` beside another: a value that may be null may also be omitted.
+fn type_names(kind: &TypeKind) -> Vec<String> {
     let names: Vec<String> = match kind {
         TypeKind::Single(kind) => vec![kind.to_string()],
         TypeKind::Multiple(set) => set.iter().map(|kind| kind.to_string()).collect(),
     };
-    // A value that may be null may also be omitted.
-    let or_null = names.len() > 1;
-    let names: Vec<&str> = names
-        .iter()
-        .filter(|name| !(or_null && *name == "null"))
-        .map(|name| in_words(name))
-        .collect();
-    names.join(" or ")
+    let is_only = names.len() == 1;
+    let all = names.into_iter();
+    all.filter(|name| is_only || name != "null").collect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,37 @@ pub(super) fn missing_key(path: String, key: &str) -> ManifestProblem {
     }
 }
 
+/// The texts that a schema lists, as an enumeration or as one of several constants.
+pub(super) fn choices(schema: &Value) -> Vec<&str> {
+    let branches = ["anyOf", "oneOf"].into_iter();
+    let branches = branches.filter_map(|key| schema.get(key)?.as_array());
+    let of_branches = branches.flatten().flat_map(choices);
+    let listed = schema.get("enum").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten().chain(schema.get("const"));
+    of_branches
+        .chain(listed.filter_map(Value::as_str))
+        .collect()
+}
+
+/// Lists the values that a key may have.
+pub(super) fn any_of(key: &str, choices: &[&str]) -> String {
+    match choices {
+        [only] => format!("write `\"{key}\": \"{only}\"`"),
+        _ => format!("`{key}` is one of `{}`", choices.join("`, `")),
+    }
+}
+
+/// The first sentence of a schema's description.
+pub(super) fn about(schema: &Value) -> Option<String> {
+    let text = schema.get("description")?.as_str()?;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = words.find(". ").map_or(words.len(), |end| end + 1);
+    words
+        .get(..end)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
 pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
     let names: Vec<&str> = options
         .as_array()
@@ -38,9 +69,11 @@ pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>)
         quoted.join(", "),
         shortened(found)
     );
-    let near = found
+    // A number too may be another framework's term: `16` for a precision.
+    let text = found
         .as_str()
-        .and_then(|found| nearest(found, names.iter().copied()));
+        .map_or_else(|| found.to_string(), str::to_owned);
+    let near = nearest(&text, names);
     (message, near.map(did_you_mean))
 }
 

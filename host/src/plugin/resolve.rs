@@ -6,6 +6,7 @@ use sconce_plugin_api::metadata::HookMetadata;
 
 use super::search::Inventory;
 use super::{Inspected, PluginRefusal, compatibility, inspect};
+use crate::coming_from;
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 
@@ -239,7 +240,7 @@ fn ambiguous(hook_name: &str, several: &[&Inspected]) -> Diagnostic {
 fn suggest(diagnostic: Diagnostic, wanted: &str, names: &[&str]) -> Diagnostic {
     match nearest(wanted, names.iter().copied()) {
         Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
-        None => diagnostic,
+        None => (coming_from::hints(wanted, None).into_iter()).fold(diagnostic, Diagnostic::hint),
     }
 }
 

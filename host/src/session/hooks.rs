@@ -14,13 +14,14 @@ use serde_json::Value;
 
 use super::StartFailure;
 use crate::bridge::BridgeState;
+use crate::coming_from;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{HookFault, HookSpec, LifeEvent, LoadedHook, OnCrash};
 use crate::faults::{PluginFunction, Suspect};
 use crate::isolation::IsolatedLibrary;
 use crate::manifest::problem::ManifestProblem;
 use crate::manifest::schema_check::Checker;
-use crate::manifest::{ENTRY_KEYS, HookEntry, Manifest, json_path};
+use crate::manifest::{ENTRY_KEYS, HookEntry, Manifest, explained, json_path};
 use crate::plugin::blueprint::{HookBlueprint, HookLibrary};
 use crate::plugin::catalogue;
 use crate::plugin::copy::{self, LoadableFile};
@@ -481,10 +482,11 @@ fn told(
             "`{key}` is a key of the entry: it belongs beside `hook` and `config`, not under `config`"
         ));
     }
-    match problem.hint {
-        Some(hint) => diagnostic.hint(hint),
-        None => diagnostic,
-    }
+    let is_slip = problem.is_slip;
+    let unknown = problem.unknown.filter(|_| !is_slip);
+    let of_hook = unknown.map(|key| coming_from::hints(&key, Some(&hook.name)));
+    let of_hook = of_hook.and_then(|hints| hints.into_iter().next());
+    explained(diagnostic, problem.about, of_hook.or(problem.hint))
 }
 
 /// The mount points that this host knows, and a warning about the others.
