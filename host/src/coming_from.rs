@@ -179,7 +179,7 @@ mod tests {
             ("early-stopping", None, "`early-stopping` of Lightning: "),
             ("ddp_timeout", None, "`ddp_timeout` of Transformers: "),
             ("ckpt_path", None, "--resume"),
-            ("monitor", Some("checkpoint"), "`best`"),
+            ("monitor", Some("checkpoint"), "`\"best\": ["),
             (
                 "LRSchedulerHook",
                 None,

@@ -85,7 +85,11 @@ fn the_page_shows_the_run_and_asks_the_network_for_nothing() {
     // The values of the table are those of the run.
     let record: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
     let loss = record["metrics"]["test"]["loss"].as_f64().expect("a loss");
-    let row = between(&page, "<tr><td>loss</td><td>test</td><td class=\"n\">", "<");
+    let row = between(
+        &page,
+        "<tr><td>loss</td><td>test</td><td class=\"n\"><strong>",
+        "<",
+    );
     let shown: f64 = row.parse().expect("a number");
     assert!((shown - loss).abs() < 1e-5, "{shown} {loss}");
     // The matrix of the test has its six samples.

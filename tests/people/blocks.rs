@@ -56,9 +56,23 @@ fn around(piece: &Value) -> Option<Value> {
     let mut manifest = edit(tiny(), "/model", json!({"kind": "convnet"}));
     manifest["plugins"] = json!([artifacts().directory()]);
     let has = |key: &str| piece.get(key).is_some();
+    if has("epoch") || has("unsigned") {
+        // A record of a run, or a `trust.json`.
+        return None;
+    }
     if has("hook") {
         manifest["hooks"] = json!([piece]);
-    } else if has("hooks") || has("model") || has("weights") || has("distributed") || has("device")
+    } else if [
+        "hooks",
+        "model",
+        "loss",
+        "train",
+        "weights",
+        "distributed",
+        "device",
+    ]
+    .map(has)
+    .contains(&true)
     {
         let members = piece
             .as_object()?
@@ -75,11 +89,7 @@ fn around(piece: &Value) -> Option<Value> {
         manifest["data"] =
             json!({"kind": "idx", "images": "images", "labels": "labels", "augment": piece});
     } else {
-        assert!(
-            has("epoch") || has("unsigned"),
-            "neither a piece of a manifest, nor a record, nor a `trust.json`: {piece}"
-        );
-        return None;
+        panic!("neither a piece of a manifest, nor a record, nor a `trust.json`: {piece}");
     }
     Some(manifest)
 }

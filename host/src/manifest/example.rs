@@ -19,10 +19,11 @@ pub(super) fn hint(schema: &Value, key: Option<&str>) -> Option<String> {
     })
 }
 
-/// A value that the schema accepts: the one that it names as an example, or the least that it admits.
+/// A value that the schema accepts: the one that it names as an example, or the least that it admits. A schema that refers
+/// to definitions outside of it, as layers within layers do, can't be asked.
 pub(super) fn example(schema: &Value) -> Option<Value> {
     let example = draft(schema, 0).filter(|example| !example.is_null())?;
-    let accepts = CompiledSchema::new(schema).is_ok_and(|schema| schema.accepts(&example));
+    let accepts = CompiledSchema::new(schema).map_or(true, |schema| schema.accepts(&example));
     accepts.then_some(example)
 }
 
@@ -128,6 +129,8 @@ mod tests {
             let is_nested = matches!(type_of(&schema), Some("object" | "array"));
             // A free object, as a hook's `config`, is described by its text alone.
             let is_free = schema.get("properties").is_none() && schema.get("items").is_none();
+            // Nor has a layer around layers an example: it would have no end.
+            let is_free = is_free || schema.to_string().contains("$ref");
             if !path.is_empty() && is_nested && !is_free {
                 count += 1;
                 assert!(

@@ -50,15 +50,18 @@ impl ValidateEvery {
         };
         let accumulate = accumulate.max(1);
         let total = epochs.saturating_mul(batches);
+        if total == 0 {
+            return 0;
+        }
         let updates = epochs.saturating_mul(batches.div_ceil(accumulate));
         // Batches of the last update, at whose end there is a validation in any case.
         let last = match batches % accumulate {
-            0 => accumulate.min(total),
+            0 => accumulate.min(batches),
             rest => rest,
         };
         let before = total - last;
         let multiples = (before / every).min(updates.saturating_sub(1));
-        multiples.saturating_add(u64::from(total > 0))
+        multiples.saturating_add(1)
     }
 }
 
