@@ -22,7 +22,7 @@ use crate::files;
 use crate::nearest::nearest;
 use crate::parameters::{ParameterKind, Parameters};
 pub use rename::Renames;
-use sconce_data::regular_file;
+use sconce_data::safetensors_file::{self, SafetensorsProblem};
 
 /// File of the weights at the end of a run, in the run's directory.
 pub const RESULTS: &str = "weights.safetensors";
@@ -267,10 +267,7 @@ fn read_file(path: &Path) -> Result<Weights, WeightsError> {
         path: path.to_owned(),
         reason,
     };
-    let bytes = regular_file::read_regular(path).map_err(|error| {
-        std::io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
-    })?;
-    let unreadable = |error: SafeTensorError| match foreign::conversion(path, &bytes) {
+    let unreadable = |error: SafeTensorError, start: &[u8]| match foreign::conversion(path, start) {
         Some((what, advice)) => WeightsError::Foreign {
             path: path.to_owned(),
             what,
@@ -278,6 +275,14 @@ fn read_file(path: &Path) -> Result<Weights, WeightsError> {
         },
         None => failed(error.to_string()),
     };
+    let bytes = safetensors_file::read(path).map_err(|problem| match problem {
+        SafetensorsProblem::System(error) => {
+            let text = format!("`{}`: {error}", path.display());
+            std::io::Error::new(error.kind(), text).into()
+        }
+        SafetensorsProblem::Format { reason, start } => unreadable(reason, &start),
+    })?;
+    let unreadable = |error| unreadable(error, &bytes);
     let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(unreadable)?;
     let metadata = metadata.metadata().as_ref();
     let set = metadata.and_then(|metadata| metadata.get(SET)).cloned();

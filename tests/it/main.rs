@@ -15,7 +15,9 @@
 //! | `fault_table` | `docs/faults.md` says what becomes of each fault |
 //! | `bad_manifests` | every wrong manifest is told before anything is trained |
 //! | `bad_data` | every wrong data file too |
+//! | `changed_data` | data that have changed since a checkpoint was saved are named |
 //! | `large_batch` | several batches of an update have the gradient of one large batch, whatever the loss counts |
+//! | `large_models` | models and files that no memory holds are refused before they are allocated |
 //! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
 //! | `trial_loads` | … what they do when they are opened too |
@@ -73,6 +75,7 @@ mod bad_manifests;
 mod bad_plugins;
 mod c_hooks;
 mod candle_gradients;
+mod changed_data;
 mod checkpoints;
 mod class_weights;
 mod commands;
@@ -94,6 +97,7 @@ mod kept;
 mod isolation;
 mod large_batch;
 mod large_data;
+mod large_models;
 mod late;
 mod legal_table;
 mod measured;

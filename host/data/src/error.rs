@@ -25,6 +25,14 @@ pub enum DataError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// The environment variable `SCONCE_DATA_HASH` has no valid value.
+    #[error(
+        "the environment variable `SCONCE_DATA_HASH` can be `cached` or `always`, not `{found}`"
+    )]
+    HashSetting {
+        /// Its value.
+        found: String,
+    },
     /// A sample that is read on demand can't be.
     #[error(
         "sample {sample} (from 0, in the order of the data) can't be read from `{}`: {problem}",

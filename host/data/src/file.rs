@@ -4,14 +4,17 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use sconce_ops::memory_limit::memory_limit;
 
-use super::DataError;
+use super::{DataError, data_files};
 use crate::regular_file::read_regular;
 use crate::signature::{self, GZIP, Signature};
 
-/// Returns the bytes of a file.
+/// Returns the bytes of a file, and notes what was read.
 pub(super) fn contents(file: &Path) -> Result<Vec<u8>, DataError> {
-    read_regular(file).map_err(|error| unreadable(file, error))
+    let bytes = read_regular(file).map_err(|error| unreadable(file, error))?;
+    data_files::note(file, &bytes);
+    Ok(bytes)
 }
 
 /// Returns the error for a file that could not be opened or read.
@@ -40,11 +43,20 @@ pub(super) fn unpacked(file: &Path) -> Result<Vec<u8>, DataError> {
 
 fn gunzipped(file: &Path, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
     let mut unpacked = Vec::new();
-    let result = MultiGzDecoder::new(bytes).read_to_end(&mut unpacked);
+    let limit = memory_limit().map_or(u64::MAX, |limit| limit.bytes);
+    let result = MultiGzDecoder::new(bytes)
+        .take(limit)
+        .read_to_end(&mut unpacked);
     result.map_err(|source| DataError::Damaged {
         file: file.to_owned(),
         source,
     })?;
+    if unpacked.len() as u64 >= limit {
+        let problem = format!(
+            "decompressed it has more than {limit} bytes, the memory that this process may use"
+        );
+        return Err(unreadable(file, io::Error::other(problem)));
+    }
     Ok(unpacked)
 }
 

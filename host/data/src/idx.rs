@@ -12,6 +12,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 
 use super::DataError;
+use super::data_files::HashingFile;
 use super::file::unreadable;
 use super::memory::{MOST_OF_A_FILE, MemoryUse};
 use super::pixels::{ImageRecords, Pixels};
@@ -84,6 +85,7 @@ pub(super) fn images(path: &Path, memory: MemoryUse) -> Result<IdxImages, DataEr
     let pixels = match left {
         Some(file) => {
             reader.check_size(count, file.length())?;
+            file.note()?;
             Pixels::OnDemand(Arc::new(ImageRecords::new(file, reader.position)))
         }
         None => Pixels::Memory(reader.elements(&dimensions)?),
@@ -96,9 +98,34 @@ fn in_memory(dimensions: &[u32]) -> Vec<usize> {
     dimensions.iter().map(|&size| size as usize).collect()
 }
 
+/// Bytes of a file, decompressed if gzipped.
+enum IdxBytes {
+    Plain(BufReader<HashingFile>),
+    Gzipped(MultiGzDecoder<BufReader<HashingFile>>),
+}
+
+impl IdxBytes {
+    /// The file itself.
+    fn file(&mut self) -> &mut HashingFile {
+        match self {
+            IdxBytes::Plain(reader) => reader.get_mut(),
+            IdxBytes::Gzipped(decoder) => decoder.get_mut().get_mut(),
+        }
+    }
+}
+
+impl Read for IdxBytes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            IdxBytes::Plain(reader) => reader.read(buffer),
+            IdxBytes::Gzipped(decoder) => decoder.read(buffer),
+        }
+    }
+}
+
 /// An opened file.
 struct IdxFile {
-    reader: Box<dyn Read>,
+    reader: IdxBytes,
     gzipped: bool,
     size: u64,
 }
@@ -115,12 +142,12 @@ impl IdxFile {
             .map_err(failed)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let gzipped = start == [0x1f, 0x8b];
-        let file = BufReader::new(file);
+        let file = BufReader::new(HashingFile::new(file));
         Ok(IdxFile {
             reader: if gzipped {
-                Box::new(MultiGzDecoder::new(file))
+                IdxBytes::Gzipped(MultiGzDecoder::new(file))
             } else {
-                Box::new(file)
+                IdxBytes::Plain(file)
             },
             gzipped,
             size: metadata.len(),
@@ -129,7 +156,7 @@ impl IdxFile {
 }
 
 struct Reader<'a> {
-    inner: Box<dyn Read>,
+    inner: IdxBytes,
     path: &'a Path,
     gzipped: bool,
     /// Size of the file on disk.
@@ -209,6 +236,8 @@ impl Reader<'_> {
                 source: io::Error::other("it is truncated, the checksum at its end is missing"),
             });
         }
+        let noted = self.inner.file().note(self.path);
+        noted.map_err(|error| unreadable(self.path, error))?;
         Ok(bytes)
     }
 

@@ -17,7 +17,8 @@
 //!   each class.
 //! - [`order`], `loader`: order of an epoch's samples, and batches prepared in the background.
 //! - `memory`, `watched_file`: what stays in files and is read on demand, and that files stay the same.
-//! - `file`, [`regular_file`], [`signature`], [`exact`], `synthetic`, `error`: reading of files and
+//! - `data_files`: which files were read, by the hashes of their contents.
+//! - `file`, [`regular_file`], [`safetensors_file`], [`signature`], [`exact`], `synthetic`, `error`: reading of files and
 //!   detection of other formats, exact numbers in JSON, range checks, error messages; `printable`, their texts.
 //!
 //! **Flow**
@@ -35,6 +36,7 @@ mod cifar;
 mod class_counts;
 mod config;
 pub mod csv;
+mod data_files;
 mod dataset;
 mod error;
 pub mod exact;
@@ -61,6 +63,7 @@ mod printable;
 mod real_data;
 pub mod regression;
 pub mod regular_file;
+pub mod safetensors_file;
 pub mod signature;
 mod split;
 mod synthetic;
@@ -74,6 +77,7 @@ use std::sync::Arc;
 pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
 pub use class_counts::class_counts;
 pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
+pub use data_files::{ContentHash, DataFile, file_changes, listing, with_listed_members};
 pub use dataset::{Batch, Dataset, SampleOrigin};
 pub use error::DataError;
 pub use first::First;
@@ -105,6 +109,8 @@ pub struct Splits {
     pub test: Option<Arc<dyn Dataset>>,
     /// What was learnt from the training data, for other data.
     pub preprocessing: Arc<Preprocessing>,
+    /// Files that they were read from; none for generated data.
+    pub files: Vec<DataFile>,
 }
 
 /// The examples of the README are tests.

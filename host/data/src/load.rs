@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::config::digits;
+use super::data_files::{CacheUse, recorded};
 use super::images::{Assembly, AugmentConfig, ImageFormat, NormaliseConfig, OwnImages};
 use super::split::{self, Part, Parts};
 use super::{
@@ -16,6 +17,13 @@ use super::{
 ///
 /// Errors in files, labels or splits; all of them are found here, before training.
 pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
+    // Where nothing is read on demand, too: a mistake should not wait for larger data.
+    CacheUse::from_environment()?;
+    let (splits, files) = recorded(base, || of_kind(config, base, seed))?;
+    Ok(Splits { files, ..splits })
+}
+
+fn of_kind(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
     match config {
         DataConfig::Idx(config) => load_idx(config, base, seed),
         DataConfig::Cifar(config) => cifar::load(config, base, seed),

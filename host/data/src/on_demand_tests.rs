@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{DataConfig, Dataset, Loader, Preparation, Splits, order};
 
-pub(super) fn write(directory: &Path, name: &str, bytes: &[u8]) {
+pub(crate) fn write(directory: &Path, name: &str, bytes: &[u8]) {
     let file = directory.join(name);
     fs::create_dir_all(file.parent().expect("a directory")).expect("made");
     fs::write(file, bytes).expect("written");
@@ -43,7 +43,7 @@ fn idx_labels(count: u8) -> Vec<u8> {
 }
 
 /// Files of every source that is read on demand: IDX files, images of several sizes and formats, texts.
-pub(super) fn files() -> TempDir {
+pub(crate) fn files() -> TempDir {
     let directory = TempDir::new().expect("a directory");
     let at = directory.path();
     write(at, "images", &idx_images(30, 1));
@@ -94,7 +94,7 @@ pub(super) fn files() -> TempDir {
 }
 
 /// Manifests of what is read on demand.
-pub(super) fn on_demand() -> Vec<Value> {
+pub(crate) fn on_demand() -> Vec<Value> {
     let augment = json!({"crop": {"padding": 2}, "flip": "horizontal"});
     vec![
         json!({
@@ -119,7 +119,7 @@ pub(super) fn on_demand() -> Vec<Value> {
 }
 
 /// Manifests of everything else.
-pub(super) fn in_memory() -> Vec<Value> {
+pub(crate) fn in_memory() -> Vec<Value> {
     vec![
         json!({
             "kind": "cifar", "directory": "cifar", "version": 100, "test": {"file": "cifar/test.bin"},
@@ -134,7 +134,7 @@ pub(super) fn in_memory() -> Vec<Value> {
     ]
 }
 
-pub(super) fn load(config: &Value, memory: Option<&str>, directory: &Path) -> Splits {
+pub(crate) fn load(config: &Value, memory: Option<&str>, directory: &Path) -> Splits {
     let mut config = config.clone();
     if let Some(memory) = memory {
         config["memory"] = memory.into();

@@ -150,6 +150,7 @@ pub(super) fn load(config: &RegressionConfig, seed: u64) -> Result<Splits, DataE
             shape: vec![features],
             targets: targets.clone(),
         })),
+        files: Vec::new(),
     })
 }
 

@@ -4,13 +4,55 @@ use std::fs::{File, FileType};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Reads a regular file; see [`open_regular`].
+use sconce_ops::memory_limit::{MemoryLimit, memory_limit};
+
+/// Reads a regular file; see [`open_regular`]. One that is larger than the memory that this process may use is an error before
+/// anything is read.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open_regular(path)?;
+    let file = open_regular(path)?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    read_more(file, &mut bytes, u64::MAX)?;
     Ok(bytes)
 }
+
+/// Reads a regular file of at most `most` bytes; see [`read_regular`].
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let mut bytes = Vec::new();
+    read_more(file, &mut bytes, most)?;
+    Ok(bytes)
+}
+
+/// Reads what is left of a file of which `bytes` have been read. It must have at most `most` bytes and fit into memory.
+pub(crate) fn read_more(file: File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    let too_large = |problem| io::Error::new(io::ErrorKind::FileTooLarge, problem);
+    if length > most {
+        let problem = format!("it has {length} bytes, and at most {most} are expected");
+        return Err(too_large(problem));
+    }
+    // Small files are not worth a look at the system's tables.
+    if length > SMALL
+        && let Some(limit) = memory_limit()
+        && length > limit.bytes
+    {
+        let MemoryLimit { bytes, source } = limit;
+        return Err(too_large(format!(
+            "it has {length} bytes, more than the {bytes} of memory that this process may use ({source})"
+        )));
+    }
+    let left = length.saturating_sub(bytes.len() as u64);
+    bytes.try_reserve_exact(usize::try_from(left).unwrap_or(usize::MAX))?;
+    // It may have grown, and a pipe has no length.
+    file.take(most.saturating_add(1)).read_to_end(bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(format!("it has more than {most} bytes")));
+    }
+    Ok(())
+}
+
+/// Size in bytes of files that are read without a comparison with the memory.
+const SMALL: u64 = 64 << 20;
 
 /// Opens a regular file, or a pipe passed to this process, e.g. `/dev/stdin` or `/dev/fd/63`.
 ///

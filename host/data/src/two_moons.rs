@@ -66,6 +66,7 @@ pub(super) fn load(config: &TwoMoonsConfig, seed: u64) -> Result<Splits, DataErr
             shape: vec![2],
             targets: targets.clone(),
         })),
+        files: Vec::new(),
     })
 }
 

@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::DataError;
+use crate::data_files::{ContentHash, ContentHasher, HashCache, is_recording, note_hash};
 use crate::file::unreadable;
 use crate::regular_file::open_regular;
+
+/// Size in bytes of the pieces in which a file is hashed.
+const PIECE: u64 = 1 << 20;
 
 /// Size and time of the last change of a file, by which changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +28,11 @@ impl FileStamp {
             length: metadata.len(),
             modified: metadata.modified().ok(),
         }
+    }
+
+    /// Number of bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
     }
 
     /// Reads a complete file that had this stamp before.
@@ -102,6 +111,41 @@ impl WatchedFile {
             path: path.to_owned(),
             stamp,
         }))
+    }
+
+    /// Notes the file as one of those that data are read from. Unless its hash is known from an earlier start, it is read once.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be read, or has changed since it was opened.
+    pub(crate) fn note(&self) -> Result<(), DataError> {
+        if !is_recording() {
+            return Ok(());
+        }
+        let failed = |problem: ReadProblem| problem.of_file(&self.path);
+        let metadata = self.file.metadata().map_err(|error| failed(error.into()))?;
+        let mut cache = HashCache::open(&self.path, self.length())?;
+        let hash = match cache.get(&metadata) {
+            Some(hash) => hash,
+            None => self.hash().map_err(failed)?,
+        };
+        cache.put(&metadata, hash);
+        cache.save();
+        note_hash(&self.path, self.length(), hash);
+        Ok(())
+    }
+
+    fn hash(&self) -> Result<ContentHash, ReadProblem> {
+        let mut hasher = ContentHasher::default();
+        let mut piece = vec![0; PIECE.min(self.length()) as usize];
+        let mut start = 0;
+        while start < self.length() {
+            piece.truncate((self.length() - start).min(PIECE) as usize);
+            self.read_at(start, &mut piece)?;
+            hasher.update(&piece);
+            start += piece.len() as u64;
+        }
+        Ok(hasher.finish())
     }
 
     /// Path that the file was opened at.

@@ -1,13 +1,14 @@
 //! Builds a model from a list of layers: names, shapes, and errors for everything that does not fit,
 //! before any training.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     Layer, LayerConfig, LayerSummary, ModuleInfo, Network, Recomputed, Residual, Sequence, Signal,
     Summary,
 };
-use crate::parameters::{self, Parameters};
+use crate::memory_budget::TooLarge;
+use crate::parameters::{Parameters, ParametersError};
 use crate::{Inputs, Targets};
 
 /// A layer that does not fit, with its path in the manifest.
@@ -22,6 +23,8 @@ pub struct LayerError {
     pub kind: &'static str,
     /// Rest of the message, after the layer's name and kind.
     pub problem: String,
+    /// Whether it fits its input and not into memory.
+    pub is_too_large: bool,
 }
 
 /// A built layer with its output.
@@ -43,6 +46,8 @@ pub(super) struct Builder<'a> {
     prefix: String,
     path: String,
     depth: usize,
+    /// Names of the modules so far.
+    names: HashSet<String>,
     /// Number of unnamed layers so far, by prefix and kind.
     unnamed: BTreeMap<(String, &'static str), usize>,
 }
@@ -67,6 +72,7 @@ pub fn build(
         prefix: String::new(),
         path: String::new(),
         depth: 0,
+        names: HashSet::new(),
         unnamed: BTreeMap::new(),
     };
     let (sequence, output, _) = builder.sequence("layers", layers, input)?;
@@ -100,12 +106,31 @@ impl Builder<'_> {
             let dot = if outer.is_empty() { "" } else { "." };
             self.path = format!("{outer}{dot}{key}[{index}]");
             let (module, made) = self.layer(layer, &signal)?;
+            self.check_output(layer, module.as_ref(), &made.output)?;
             sequence.push(module, made.layer);
             signal = made.output;
-            flops += made.flops;
+            flops = made.flops.saturating_add(flops);
         }
         self.path = outer;
         Ok((sequence, signal, flops))
+    }
+
+    /// Checks that a layer's output fits into the memory budget, if there is one.
+    fn check_output(
+        &self,
+        config: &LayerConfig,
+        module: Option<&ModuleInfo>,
+        output: &Signal,
+    ) -> Result<(), LayerError> {
+        let Some(budget) = self.parameters.budget() else {
+            return Ok(());
+        };
+        let size = self.parameters.dtype().size_in_bytes();
+        let fits = budget.check_output(&output.shape, size);
+        fits.map_err(|TooLarge(problem)| LayerError {
+            is_too_large: true,
+            ..self.error(config, module, problem)
+        })
     }
 
     /// Builds one layer. It is listed before the layers inside it in the summary, and after them among
@@ -131,6 +156,7 @@ impl Builder<'_> {
                 depth: self.depth,
             };
             self.layers.insert(line, summary);
+            self.names.insert(module.name.clone());
             self.modules.push(module.clone());
         }
         Ok((module, made))
@@ -179,12 +205,15 @@ impl Builder<'_> {
                 Ok(Made {
                     layer: self.block(residual, *recompute, contents),
                     output,
-                    flops: inside + outside,
+                    flops: inside.saturating_add(outside),
                 })
             }
             leaf => self
                 .leaf(leaf, module.map_or("", |module| &module.name), input)
-                .map_err(|problem| self.error(config, module, problem.0)),
+                .map_err(|LayerProblem { text, is_too_large }| LayerError {
+                    is_too_large,
+                    ..self.error(config, module, text)
+                }),
         }
     }
 
@@ -248,7 +277,7 @@ impl Builder<'_> {
             let problem = "has a name of other characters than letters, digits, `_`, `-` and `.`";
             return Err(self.error(config, Some(&module), problem.to_owned()));
         }
-        if self.modules.iter().any(|known| known.name == module.name) {
+        if self.names.contains(&module.name) {
             let problem = "has the name of another layer; give it one of its own".to_owned();
             return Err(self.error(config, Some(&module), problem));
         }
@@ -266,6 +295,7 @@ impl Builder<'_> {
             name: module.map_or_else(|| self.prefix.clone(), |module| module.name.clone()),
             kind: config.kind(),
             problem,
+            is_too_large: false,
         }
     }
 
@@ -301,21 +331,38 @@ impl Builder<'_> {
                 "is the last and gives {output}; the data's targets want numbers of shape \
                  {wanted:?}, {what}"
             ),
+            is_too_large: false,
         })
     }
 }
 
 /// Text after the layer's name and kind in a [`LayerError`].
-pub(super) struct LayerProblem(pub(super) String);
+pub(super) struct LayerProblem {
+    pub(super) text: String,
+    /// See [`LayerError::is_too_large`].
+    pub(super) is_too_large: bool,
+}
 
-impl From<parameters::ParametersError> for LayerProblem {
-    fn from(error: parameters::ParametersError) -> LayerProblem {
-        LayerProblem(format!("can't be made: {error}"))
+impl LayerProblem {
+    pub(super) fn new(text: impl Into<String>) -> LayerProblem {
+        LayerProblem {
+            text: text.into(),
+            is_too_large: false,
+        }
+    }
+}
+
+impl From<ParametersError> for LayerProblem {
+    fn from(error: ParametersError) -> LayerProblem {
+        LayerProblem {
+            is_too_large: matches!(error, ParametersError::TooLarge { .. }),
+            text: format!("can't be made: {error}"),
+        }
     }
 }
 
 impl From<candle_core::Error> for LayerProblem {
     fn from(error: candle_core::Error) -> LayerProblem {
-        LayerProblem(format!("can't be made: {error}"))
+        LayerProblem::new(format!("can't be made: {error}"))
     }
 }

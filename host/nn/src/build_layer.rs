@@ -9,6 +9,7 @@ use super::ops::{self, PoolKind, Window};
 use super::{Activation, Extent, InitConfig, Layer, LayerConfig, Linear, Signal};
 use crate::Inputs;
 use crate::init::Init;
+use crate::signal::product;
 
 /// Base of the angles of rotary position embeddings (Su et al., 2021).
 const ROTARY_BASE: f64 = 10_000.0;
@@ -111,9 +112,7 @@ impl Builder<'_> {
             }
             LayerConfig::Embedding { .. }
             | LayerConfig::Sequential { .. }
-            | LayerConfig::Residual { .. } => {
-                Err(LayerProblem("is not a layer by itself".to_owned()))
-            }
+            | LayerConfig::Residual { .. } => Err(LayerProblem::new("is not a layer by itself")),
         }
     }
 
@@ -131,7 +130,7 @@ impl Builder<'_> {
         }
         let layer = Linear::with(&mut self.parameters.scope(name), inputs, outputs, options)?;
         let output = Signal::numbers(shape);
-        let flops = 2 * inputs as u64 * output.count() as u64;
+        let flops = flops([inputs, output.count()]);
         Ok(Made {
             layer: Box::new(layer),
             output,
@@ -157,7 +156,7 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(LayerProblem("is not a `conv1d`".to_owned()));
+            return Err(LayerProblem::new("is not a `conv1d`"));
         };
         let &[inputs, length] = &input.shape[..] else {
             return Err(wants("sequences (channels, length)", input));
@@ -178,7 +177,7 @@ impl Builder<'_> {
         Ok(Made {
             layer: Box::new(layer),
             output: Signal::numbers([*channels, windows]),
-            flops: 2 * (channels * windows * inputs / groups * kernel) as u64,
+            flops: flops([*channels, windows, inputs / groups, *kernel]),
         })
     }
 
@@ -200,7 +199,7 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(LayerProblem("is not a `conv2d`".to_owned()));
+            return Err(LayerProblem::new("is not a `conv2d`"));
         };
         let &[inputs, height, width] = &input.shape[..] else {
             return Err(wants("images (channels, height, width)", input));
@@ -218,11 +217,17 @@ impl Builder<'_> {
         let options = conv_options(window, *groups, *bias, *init);
         let mut scope = self.parameters.scope(name);
         let layer = Conv2d::new(&mut scope, inputs, *channels, window.kernel, options)?;
-        let depth = inputs / groups * window.kernel.0 * window.kernel.1;
         Ok(Made {
             layer: Box::new(layer),
             output: Signal::numbers([*channels, rows, columns]),
-            flops: 2 * (channels * rows * columns * depth) as u64,
+            flops: flops([
+                *channels,
+                rows,
+                columns,
+                inputs / groups,
+                window.kernel.0,
+                window.kernel.1,
+            ]),
         })
     }
 
@@ -263,11 +268,11 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(LayerProblem("is not an `attention`".to_owned()));
+            return Err(LayerProblem::new("is not an `attention`"));
         };
         let (length, width) = rows(input)?;
         if !width.is_multiple_of(*heads) {
-            return Err(LayerProblem(format!(
+            return Err(LayerProblem::new(format!(
                 "divides vectors of {width} into {heads} heads; the width must be a multiple of \
                  the heads"
             )));
@@ -293,13 +298,20 @@ impl Builder<'_> {
         };
         let layer = Attention::new(&mut self.parameters.scope(name), width, name, options)?;
         // Four projections over the width, and two matrix multiplications over pairs of positions.
-        let (length, width) = (length as u64, width as u64);
         Ok(Made {
             layer: Box::new(layer),
             output: input.clone(),
-            flops: 2 * length * 4 * width * width + 2 * 2 * length * length * width,
+            flops: flops([length, 4, width, width])
+                .saturating_add(flops([2, length, length, width])),
         })
     }
+}
+
+/// Two operations for each of as many multiply-adds as the product of these sizes.
+fn flops<const N: usize>(sizes: [usize; N]) -> u64 {
+    sizes
+        .into_iter()
+        .fold(2, |flops, size| flops.saturating_mul(size as u64))
 }
 
 /// A layer that keeps the shape.
@@ -312,10 +324,10 @@ fn same(layer: impl Layer + 'static, input: &Signal) -> Made {
 }
 
 fn reshape(input: &Signal, shape: Vec<usize>) -> Result<Made, LayerProblem> {
-    if shape.iter().product::<usize>() != input.count() {
-        return Err(LayerProblem(format!(
-            "makes {shape:?}, {} numbers, of {input}, {} numbers",
-            shape.iter().product::<usize>(),
+    let count = product(&shape);
+    if count != input.count() {
+        return Err(LayerProblem::new(format!(
+            "makes {shape:?}, {count} numbers, of {input}, {} numbers",
             input.count()
         )));
     }
@@ -383,7 +395,7 @@ fn sliding(
     let kernel = at_least_one("kernel", kernel)?;
     let padding = padding.pair();
     if padding.0 > kernel.0 / 2 || padding.1 > kernel.1 / 2 {
-        return Err(LayerProblem(format!(
+        return Err(LayerProblem::new(format!(
             "has a padding of {padding:?}; it may be half of the window {kernel:?} at most"
         )));
     }
@@ -414,7 +426,7 @@ fn conv_options(
 fn at_least_one(key: &str, extent: Extent) -> Result<(usize, usize), LayerProblem> {
     let pair = extent.pair();
     if pair.0 == 0 || pair.1 == 0 {
-        return Err(LayerProblem(format!(
+        return Err(LayerProblem::new(format!(
             "has a `{key}` of 0; it must be at least 1"
         )));
     }
@@ -425,7 +437,7 @@ fn divides(groups: usize, inputs: usize, outputs: usize) -> Result<(), LayerProb
     if groups > 0 && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups) {
         return Ok(());
     }
-    Err(LayerProblem(format!(
+    Err(LayerProblem::new(format!(
         "divides {inputs} input and {outputs} output channels into {groups} groups; both must be \
          multiples of it"
     )))
@@ -434,18 +446,18 @@ fn divides(groups: usize, inputs: usize, outputs: usize) -> Result<(), LayerProb
 fn wants_numbers(input: &Signal) -> Result<(), LayerProblem> {
     match input.content {
         Inputs::Numbers => Ok(()),
-        Inputs::Tokens(_) => Err(LayerProblem(format!(
+        Inputs::Tokens(_) => Err(LayerProblem::new(format!(
             "wants numbers, its input is {input}; put an `embedding` in front of it"
         ))),
     }
 }
 
 fn wants(what: &str, input: &Signal) -> LayerProblem {
-    LayerProblem(format!("wants {what}, its input is {input}"))
+    LayerProblem::new(format!("wants {what}, its input is {input}"))
 }
 
 fn no_room(input: &Signal, kernel: (usize, usize)) -> LayerProblem {
-    LayerProblem(format!(
+    LayerProblem::new(format!(
         "has a window of {kernel:?}, larger than its input, which is {input}; make the window \
          smaller, pad, or take out layers in front of it that shrink"
     ))

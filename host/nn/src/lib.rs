@@ -11,6 +11,7 @@
 //!   models are lists of [`LayerConfig`], too.
 //! - `build`, `build_layer`, `signal`, `samples`, `summary`: building a [`Network`] from such a list,
 //!   with shape inference, error messages and the cost of each layer.
+//! - `memory_budget`: what a model needs, counted before anything is allocated.
 //! - `precision`: products in TF32 or bf16.
 //! - `recomputed`: blocks whose activations are recomputed in the backward pass.
 //! - `pass`, `network`: one forward pass, its random numbers, and hooks at modules.
@@ -41,6 +42,7 @@ mod init_config;
 mod layer_config;
 pub mod layers;
 pub mod loss;
+mod memory_budget;
 pub mod metric;
 pub mod models;
 pub mod nearest;
@@ -71,6 +73,7 @@ pub use extent::Extent;
 pub use init_config::InitConfig;
 pub use layer_config::LayerConfig;
 pub use layers::{Activation, Layer, Linear};
+pub use memory_budget::MemoryBudget;
 pub use network::Network;
 pub use pass::{ModuleInfo, Pass, PassPosition, PassSurroundings, Taps};
 pub use precision::{Precision, PrecisionScope};

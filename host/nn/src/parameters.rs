@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use candle_core::{DType, Device, Shape, Tensor, TensorId, Var};
 
 use crate::init::Init;
+use crate::memory_budget::{MemoryBudget, TooLarge};
 use crate::random;
 
 /// An error of the registry.
@@ -25,6 +26,16 @@ pub enum ParametersError {
         name: String,
         /// Nearest registered name.
         nearest: Option<String>,
+    },
+    /// The model does not fit into its memory budget.
+    #[error("the parameter `{name}` of shape {shape:?} {problem}")]
+    TooLarge {
+        /// Name of the parameter.
+        name: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Rest of the message.
+        problem: String,
     },
     /// candle failed to create or change a tensor.
     #[error("the parameter `{name}`: {source}")]
@@ -144,6 +155,10 @@ pub struct Parameters {
     places: HashMap<String, usize>,
     /// Index of each variable in the order.
     variables: HashMap<TensorId, usize>,
+    /// What entries are counted against, in place of being created.
+    budget: Option<MemoryBudget>,
+    /// Number of learned elements that have been counted.
+    counted: usize,
 }
 
 impl Parameters {
@@ -156,7 +171,23 @@ impl Parameters {
             entries: Vec::new(),
             places: HashMap::new(),
             variables: HashMap::new(),
+            budget: None,
+            counted: 0,
         }
+    }
+
+    /// Creates a registry that allocates nothing and has no entries: it counts what would be registered, in `dtype`, and
+    /// refuses what exceeds the budget. Its tensors have a shape and nothing else.
+    pub fn counting(dtype: DType, budget: MemoryBudget) -> Parameters {
+        Parameters {
+            budget: Some(budget),
+            ..Parameters::new(0, dtype, &Device::Cpu)
+        }
+    }
+
+    /// Returns the budget that entries are [counted](Parameters::counting) against, if they are.
+    pub fn budget(&self) -> Option<&MemoryBudget> {
+        self.budget.as_ref()
     }
 
     /// Returns the element type of all entries.
@@ -211,7 +242,8 @@ impl Parameters {
         self.iter()
             .filter(|parameter| parameter.kind == ParameterKind::Parameter)
             .map(|parameter| parameter.tensor().elem_count())
-            .sum()
+            .sum::<usize>()
+            .saturating_add(self.counted)
     }
 
     /// Returns the entry of this name; the error suggests the nearest one.
@@ -269,6 +301,9 @@ impl Parameters {
         if self.places.contains_key(&name) {
             return Err(ParametersError::Duplicate(name));
         }
+        if self.budget.is_some() {
+            return self.count(name, shape, kind);
+        }
         // Keyed by the name: values do not depend on the order of construction.
         let mut stream = random::stream(self.seed, &format!("init/{name}"), 0, 0);
         let values = init.values(shape, &mut stream);
@@ -289,6 +324,40 @@ impl Parameters {
             share: LearningRateScale::default(),
         });
         Ok(tensor)
+    }
+
+    /// Counts an entry; returns a tensor of its shape that takes no memory.
+    fn count(
+        &mut self,
+        name: String,
+        shape: &[usize],
+        kind: ParameterKind,
+    ) -> Result<Tensor, ParametersError> {
+        let size = self.dtype.size_in_bytes();
+        let taken = self
+            .budget
+            .as_mut()
+            .map(|budget| budget.take(shape, size, kind));
+        if let Some(Err(TooLarge(problem))) = taken {
+            let shape = shape.to_vec();
+            return Err(ParametersError::TooLarge {
+                name,
+                shape,
+                problem,
+            });
+        }
+        let tensor = Tensor::zeros((), self.dtype, &Device::Cpu);
+        let tensor = tensor.and_then(|tensor| tensor.broadcast_as(shape));
+        match tensor {
+            Ok(tensor) => {
+                if kind == ParameterKind::Parameter {
+                    self.counted = self.counted.saturating_add(tensor.elem_count());
+                }
+                self.places.insert(name, self.places.len());
+                Ok(tensor)
+            }
+            Err(source) => Err(ParametersError::Tensor { name, source }),
+        }
     }
 }
 
@@ -330,6 +399,10 @@ impl ParameterScope<'_> {
 
     /// Returns the learning-rate multiplier of an entry in this scope; later changes are visible in it.
     pub fn share(&self, name: &str) -> Result<LearningRateScale, ParametersError> {
+        if self.parameters.budget.is_some() {
+            // Entries that are only counted are never trained.
+            return Ok(LearningRateScale::default());
+        }
         let entry = self.parameters.get(&format!("{}.{name}", self.prefix))?;
         Ok(entry.share.clone())
     }

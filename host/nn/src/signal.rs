@@ -31,10 +31,15 @@ impl Signal {
         }
     }
 
-    /// Returns the number of values or tokens per sample.
+    /// Returns the number of values or tokens per sample; the largest number if it is larger.
     pub fn count(&self) -> usize {
-        self.shape.iter().product()
+        product(&self.shape)
     }
+}
+
+/// Product of sizes; the largest number if it is larger.
+pub(crate) fn product(sizes: &[usize]) -> usize {
+    sizes.iter().copied().fold(1, usize::saturating_mul)
 }
 
 impl fmt::Display for Signal {

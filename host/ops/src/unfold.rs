@@ -28,13 +28,14 @@ impl Window {
     pub fn counts(&self, height: usize, width: usize) -> Option<(usize, usize)> {
         let count =
             |length: usize, kernel: usize, stride: usize, padding: usize, dilation: usize| {
-                let reach = dilation * kernel.checked_sub(1)? + 1;
-                Some(
-                    (length + 2 * padding)
-                        .checked_sub(reach)?
-                        .checked_div(stride)?
-                        + 1,
-                )
+                let reach = dilation
+                    .checked_mul(kernel.checked_sub(1)?)?
+                    .checked_add(1)?;
+                let padded = length.checked_add(padding.checked_mul(2)?)?;
+                padded
+                    .checked_sub(reach)?
+                    .checked_div(stride)?
+                    .checked_add(1)
             };
         let (kernel, stride) = (self.kernel, self.stride);
         let (padding, dilation) = (self.padding, self.dilation);

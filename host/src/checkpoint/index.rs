@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::CheckpointError;
 use crate::digest::fingerprint;
-use sconce_data::regular_file::read_regular;
+use sconce_data::regular_file::{read_at_most, read_regular};
 
 /// Name of the index file.
 pub(super) const NAME: &str = "index.json";
+
+/// Size in bytes above which an index is not read: that of some hundred thousand files.
+const LARGEST: u64 = 64 << 20;
 
 /// Contents of `index.json`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,7 +69,7 @@ impl Index {
             path: directory.to_owned(),
             reason,
         };
-        let text = match read_regular(&directory.join(NAME)) {
+        let text = match read_at_most(&directory.join(NAME), LARGEST) {
             Ok(text) => text,
             Err(_) if !directory.is_dir() => {
                 return Err(CheckpointError::Missing {
@@ -106,15 +109,17 @@ impl Index {
         };
         let entry = self.files.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| damaged(format!("is not in `{NAME}`")))?;
-        let bytes = read_regular(&directory.join(name))
-            .map_err(|error| damaged(format!("can't be read: {error}")))?;
-        if bytes.len() as u64 != entry.bytes {
+        let path = directory.join(name);
+        let unreadable = |error: std::io::Error| damaged(format!("can't be read: {error}"));
+        // Compared before anything is read: the file may be far larger.
+        let found = std::fs::metadata(&path).map_err(unreadable)?.len();
+        if found != entry.bytes {
+            let expected = entry.bytes;
             return Err(damaged(format!(
-                "has {} bytes, `{NAME}` says {}",
-                bytes.len(),
-                entry.bytes
+                "has {found} bytes, `{NAME}` says {expected}"
             )));
         }
+        let bytes = read_regular(&path).map_err(unreadable)?;
         let found = fingerprint(&bytes);
         if !found.eq_ignore_ascii_case(&entry.sha256) {
             return Err(damaged(format!(

@@ -45,6 +45,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::data::DataFile;
 use crate::exact::Exact;
 use crate::gradients::TreeNode;
 use crate::task::DataFacts;
@@ -211,6 +212,9 @@ pub struct Facts {
     pub accumulate: usize,
     /// Data of each phase that has any.
     pub data: Vec<DataFacts>,
+    /// Files that the data were read from; none of generated data, and of checkpoints of format 4 and earlier.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<DataFile>,
     /// The ranks of the run, if it had more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RankFacts>,

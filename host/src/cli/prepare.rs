@@ -3,10 +3,10 @@
 use super::{ManifestArgs, output};
 use crate::diagnostic::Diagnostic;
 use crate::kernels::threads::{self, ThreadCounts};
-use crate::manifest::{self, DeviceName, Manifest};
+use crate::manifest::{self, DeviceName, Manifest, TaskSource};
 use crate::nn::Precision;
 use crate::screen;
-use crate::session::{self, StartFailure, TaskBuilder};
+use crate::session::{self, ModelUse, StartFailure, TaskBuilder};
 use crate::task::Task;
 
 /// Builds the task of a manifest file on the CPU, without its hooks.
@@ -20,7 +20,7 @@ pub(super) fn task(
         precision: Precision::default(),
         ..manifest.map_err(StartFailure::usage)?
     };
-    build(manifest, tasks)
+    build_for(manifest, tasks, ModelUse::Training)
 }
 
 /// Builds the task of a manifest, without its hooks.
@@ -28,8 +28,19 @@ pub(super) fn build(
     manifest: Manifest,
     tasks: &dyn TaskBuilder,
 ) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
+    build_for(manifest, tasks, ModelUse::Weights)
+}
+
+fn build_for(
+    manifest: Manifest,
+    tasks: &dyn TaskBuilder,
+    purpose: ModelUse,
+) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
     set_threads(manifest.threads);
     let data = session::read_data(&manifest)?;
+    if purpose == ModelUse::Training && tasks.source() == TaskSource::Manifest {
+        session::check_memory(&manifest, data.as_ref(), purpose)?;
+    }
     let task = tasks.build(&manifest, data)?;
     Ok((manifest, task))
 }

@@ -5,20 +5,24 @@ use std::path::Path;
 use candle_core::Device;
 use serde_json::{Map, Value, json};
 
+use crate::data::DataFile;
 use crate::device_facts::device_name;
 use crate::files;
 use crate::run::{RunOutcome, RunReport};
 use crate::team::Team;
 use crate::version::HOST_VERSION;
 
-/// Writes the record of a run on `device` atomically. `team` are the ranks of the run, if it had several.
+/// Writes the record of a run on `device`, whose data were read from the files `data`, atomically. `team` are the ranks of
+/// the run, if it had several.
 pub(super) fn write(
     directory: &Path,
     report: &RunReport,
     device: &Device,
+    data: &[DataFile],
     team: Option<&Team>,
 ) -> std::io::Result<()> {
     let mut record = record(report);
+    record["data"] = json!(data);
     if let Some(device) = device_name(device) {
         record["device"] = Value::String(device);
     }

@@ -5,15 +5,23 @@ use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
 use clap::Args;
+use sconce_data::regular_file::read_at_most;
 
 use super::output;
-use crate::checkpoint::{self, Checkpoint, LATEST, Section, Store};
+use crate::checkpoint::{self, Checkpoint, FORMAT, LATEST, Section, Store};
+use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 use crate::run::Resume;
-use crate::session::{self, HookPlan, Output, StartFailure};
+use crate::session::{self, HookPlan, Output, Prepared, StartFailure};
 use crate::shell_word::shell_word;
 use crate::task::{DataFacts, Task};
+
+/// File in a run's directory that lists the files of its data with their hashes, as `b3sum --check` takes it.
+pub(super) const DATA_LISTING: &str = "data.b3sums";
+
+/// Size in bytes above which such a list is not read: some millions of files.
+const LARGEST_LISTING: u64 = 1 << 30;
 
 /// How a run starts.
 #[derive(Debug, Args)]
@@ -89,6 +97,23 @@ impl ResumePoint {
         self
     }
 
+    /// Describes how the files of the data have changed.
+    fn file_changes(&self, is: &[DataFile]) -> Vec<String> {
+        let was = &self.checkpoint.header.facts.files;
+        if was.is_empty() && self.checkpoint.header.format < FORMAT {
+            return Vec::new();
+        }
+        // Of an earlier segment of the run, in the directory that has its checkpoints.
+        let store = Store::around(&self.path);
+        let listing =
+            (store.as_ref().and_then(|store| store.directory().parent())).and_then(|run| {
+                let text = read_at_most(&run.join(DATA_LISTING), LARGEST_LISTING).ok()?;
+                String::from_utf8(text).ok()
+            });
+        let was = data::with_listed_members(was, &listing.unwrap_or_default());
+        data::file_changes(&was, is)
+    }
+
     /// Returns the state for the trainer to resume from.
     ///
     /// # Errors
@@ -96,15 +121,17 @@ impl ResumePoint {
     /// If something has changed without the user allowing it, or if the model's parameters differ.
     pub(super) fn resume(
         mut self,
-        task: &dyn Task,
+        prepared: &Prepared,
         allowed: bool,
         warns: bool,
     ) -> Result<Resume, StartFailure> {
+        let task = prepared.task.as_ref();
         let is = DataFacts::of(task);
         self.changes.extend(session::data_changes(
             &self.checkpoint.header.facts.data,
             &is,
         ));
+        self.changes.extend(self.file_changes(&prepared.files));
         let device = task.parameters().device();
         let device = session::device_changes(&self.checkpoint.header.facts, device);
         self.changes.extend(device);

@@ -16,6 +16,7 @@ use super::verbosity::Verbosity;
 use super::{ManifestArgs, hooks_table, output, prepare, record, resume, signals, source};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
+use crate::data::{self, DataFile};
 use crate::device_facts::describe_device;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
@@ -29,7 +30,6 @@ use crate::session::{
     self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads,
     Selection, StartFailure, TaskBuilder,
 };
-use crate::task::Task;
 use crate::team::Team;
 use crate::ui::View;
 use crate::weights;
@@ -206,8 +206,7 @@ fn try_run(
         None => ready.run(),
     };
     drop(looks);
-    let is_written =
-        !is_first || write_results(&run_path, &mut report, prepared.task.as_ref(), team);
+    let is_written = !is_first || write_results(&run_path, &mut report, &prepared, team);
     drop(output);
     Ok(Ended {
         out_of_memory: out_of_memory(&report, &prepared, tasks),
@@ -284,8 +283,7 @@ fn begin(
     }
     match found {
         Some((output, found)) => {
-            let task = prepared.task.as_ref();
-            let mut resume = found.resume(task, arguments.allow_changes, is_first)?;
+            let mut resume = found.resume(prepared, arguments.allow_changes, is_first)?;
             let output = match output {
                 None if is_first => Some(Output::open(directory)?),
                 output => output,
@@ -399,22 +397,24 @@ fn resolved(manifest: &Manifest) -> Result<Value, StartFailure> {
 fn write_results(
     directory: &Path,
     report: &mut RunReport,
-    task: &dyn Task,
+    prepared: &Prepared,
     team: Option<&Team>,
 ) -> bool {
     let mut problems = Vec::new();
+    let parameters = prepared.task.parameters();
     if matches!(
         report.outcome,
         RunOutcome::Completed | RunOutcome::Stopped { .. }
     ) {
-        let (parameters, measured) = (task.parameters(), report.measured.as_ref());
+        let measured = report.measured.as_ref();
         let save = || weights::save_results(directory, parameters, measured);
         if let Err(error) = report.times.write_weights(save) {
             problems.push(format!("the trained weights can't be written: {error}"));
         }
     }
     // Last, as it says where the time went, also that of writing the weights.
-    if let Err(error) = record::write(directory, report, task.parameters().device(), team) {
+    let device = parameters.device();
+    if let Err(error) = record::write(directory, report, device, &prepared.files, team) {
         problems.push(format!("the run's record can't be written: {error}"));
     }
     if problems.is_empty() {
@@ -436,6 +436,7 @@ fn begin_record(
     prepared: &Prepared,
 ) -> Result<(), StartFailure> {
     save_manifest(directory, manifest)?;
+    save_data_listing(directory, &prepared.files)?;
     source::save(directory, &prepared.manifest.base)?;
     output::diagnostics(Vec::from_iter(faults::of_the_run_before(directory)).as_slice());
     Ok(())
@@ -445,6 +446,16 @@ fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), StartFailure>
     let text = format!("{manifest:#}\n");
     files::write_atomically(&directory.join("manifest.json"), text.as_bytes()).map_err(|error| {
         let problem = format!("the run's manifest can't be saved: {error}");
+        StartFailure::usage(vec![Diagnostic::new(problem)])
+    })
+}
+
+/// Lists the files that the data were read from.
+fn save_data_listing(directory: &Path, files: &[DataFile]) -> Result<(), StartFailure> {
+    let text = data::listing(files);
+    let file = directory.join(resume::DATA_LISTING);
+    files::write_atomically(&file, text.as_bytes()).map_err(|error| {
+        let problem = format!("the list of the run's data can't be saved: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])
     })
 }

@@ -173,6 +173,12 @@ impl Facts {
                 format!("{samples} samples of {sample_shape:?}"),
             ));
         }
+        for file in &prepared.files {
+            parts.push((
+                format!("the data file `{}` has", file.name),
+                format!("{} bytes with hash {}", file.bytes, file.hash),
+            ));
+        }
         for parameter in prepared.task.parameters().iter() {
             let bytes = bytes(parameter.tensor());
             let print = format!(

@@ -408,6 +408,7 @@ impl Trainer<'_> {
             batch_size: self.plan.batch_size,
             accumulate: self.plan.accumulate,
             data: DataFacts::of(self.task),
+            files: self.saver.files.clone(),
             ranks: self.rank_facts(),
             device: device_name(self.task.parameters().device()),
         }

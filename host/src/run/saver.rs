@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::manner::Manner;
 use super::writing::Writing;
 use crate::checkpoint::{HistoryRecord, Store};
+use crate::data::DataFile;
 
 /// State of saving: where checkpoints go, and those saved or waiting.
 pub(super) struct Saver {
@@ -16,6 +17,8 @@ pub(super) struct Saver {
     pub(super) name: String,
     /// The resolved manifest.
     pub(super) manifest: Value,
+    /// Files that the run's data were read from.
+    pub(super) files: Vec<DataFile>,
     /// Output directory of the run.
     pub(super) directory: Option<PathBuf>,
     /// The directory of its checkpoints; none if the run saves none.
@@ -40,6 +43,7 @@ impl Saver {
         Saver {
             name: "run".to_owned(),
             manifest: Value::Null,
+            files: Vec::new(),
             directory: None,
             store: None,
             waiting: VecDeque::new(),

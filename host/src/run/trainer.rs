@@ -27,6 +27,7 @@ use super::update::Update;
 use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, TrainingPlan};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
+use crate::data::DataFile;
 use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::manifest::DistributedConfig;
 use crate::nn::{ModuleInfo, StatisticsLog};
@@ -158,6 +159,12 @@ impl<'run> Trainer<'run> {
     /// Sets the manifest to be stored in checkpoints.
     pub fn with_manifest(mut self, manifest: Value) -> Self {
         self.saver.manifest = manifest;
+        self
+    }
+
+    /// Sets the files that the data were read from, to be stored in checkpoints.
+    pub fn with_data_files(mut self, files: Vec<DataFile>) -> Self {
+        self.saver.files = files;
         self
     }
 

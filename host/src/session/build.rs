@@ -5,11 +5,12 @@ use sconce_ops::device::says_out_of_memory;
 
 use super::StartFailure;
 use super::device::{check_device, open_device};
+use super::memory::{ModelUse, check_memory};
 use super::mentioned::mentioned;
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, TaskSource};
-use crate::nn::{ModelError, Signal};
+use crate::nn::{ModelConfig, ModelError, Signal};
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
 use crate::task::{self, Limited, Supervised, Task};
@@ -102,32 +103,13 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
     };
     let data = data.ok_or_else(|| lacks("data"))?;
     let model = manifest.model.as_ref().ok_or_else(|| lacks("model"))?;
+    check_memory(manifest, Some(&data), ModelUse::Weights)?;
     let device = open_device(manifest)?;
     let mut parameters = Parameters::new(manifest.seed, DType::F32, &device);
-    let inputs = Signal {
-        shape: data.train.sample_shape().to_vec(),
-        content: data.train.inputs(),
-    };
+    let inputs = inputs_of(&data);
     let network = model
         .build(&mut parameters, &inputs, data.train.targets())
-        .map_err(|error| {
-            let path = match &error {
-                ModelError::Layer(error) if model.has_layers_of_its_own() => {
-                    format!("model.{}", error.path)
-                }
-                _ => mentioned(manifest, "model", &error.to_string()),
-            };
-            let problem = Diagnostic::new(error.to_string()).at(manifest.place(&path));
-            let hint = if says_out_of_memory(&error.to_string()) {
-                Some(PARAMETERS_ALONE.to_owned())
-            } else {
-                model.meant_for(&inputs)
-            };
-            StartFailure::usage(vec![match hint {
-                Some(hint) => problem.hint(hint),
-                None => problem,
-            }])
-        })?;
+        .map_err(|error| cant_be_built(manifest, model, &inputs, &error))?;
     let (loss, metrics) = (manifest.loss.as_ref(), manifest.metrics.as_deref());
     Supervised::with(Box::new(network), parameters, data, loss, metrics).map_err(|error| {
         let key = match &error {
@@ -137,6 +119,39 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
         let place = manifest.place(&mentioned(manifest, key, &error.to_string()));
         StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
+}
+
+/// What a model's first layer gets of the data.
+pub(super) fn inputs_of(data: &Splits) -> Signal {
+    Signal {
+        shape: data.train.sample_shape().to_vec(),
+        content: data.train.inputs(),
+    }
+}
+
+/// The error message for a model that can't be built, at its place in the manifest.
+pub(super) fn cant_be_built(
+    manifest: &Manifest,
+    model: &ModelConfig,
+    inputs: &Signal,
+    error: &ModelError,
+) -> StartFailure {
+    let path = match error {
+        ModelError::Layer(error) if model.has_layers_of_its_own() => {
+            format!("model.{}", error.path)
+        }
+        _ => mentioned(manifest, "model", &error.to_string()),
+    };
+    let problem = Diagnostic::new(error.to_string()).at(manifest.place(&path));
+    let hint = if says_out_of_memory(&error.to_string()) {
+        Some(PARAMETERS_ALONE.to_owned())
+    } else {
+        model.meant_for(inputs)
+    };
+    StartFailure::usage(vec![match hint {
+        Some(hint) => problem.hint(hint),
+        None => problem,
+    }])
 }
 
 /// Sets the task's parameters to the manifest's initial weights. Returns a warning if only some of them fit,

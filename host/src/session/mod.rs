@@ -8,6 +8,7 @@
 //! - `selection`: leaves out hooks named on the command line
 //! - `references`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
 //!   effect, and the plan that hooks see (`sconce.plan/1`)
+//! - `memory`: whether a model fits into memory, found from its shapes
 //! - `mentioned`: the place in the manifest of an error's subject
 //! - `rehearsal`: creates the hooks in a child process, as a test
 //! - `output`, `lock`: the output directory, used by one run at a time
@@ -34,6 +35,7 @@ mod device;
 mod failure;
 mod hooks;
 mod lock;
+mod memory;
 mod mentioned;
 mod output;
 mod plan;
@@ -48,6 +50,7 @@ pub use changes::{changes, data_changes, rank_changes};
 pub use device::{device_changes, open_device};
 pub use failure::StartFailure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks};
+pub use memory::{ModelUse, check_memory};
 pub use output::{Output, is_in_use};
 pub use prepared::{FirstWeights, Prepared, Ready};
 pub use references::check_references;

@@ -6,14 +6,15 @@ use sconce_plugin_api::Phase;
 
 use super::hooks::{HookPlan, create_hooks};
 use super::{
-    Checked, StartFailure, TaskBuilder, advice, check_references, initial_weights, optimizer, plan,
-    rehearse, task,
+    Checked, ModelUse, StartFailure, TaskBuilder, advice, check_memory, check_references,
+    initial_weights, optimizer, plan, rehearse, task,
 };
 use crate::bridge::BridgeState;
 use crate::clock::{self, Lap};
+use crate::data::DataFile;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Dispatcher, LoadedHook};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, TaskSource};
 use crate::optim::Optimizer;
 use crate::run::{Resume, RunReport, StartTimes, Trainer, TrainingPlan};
 use crate::task::Task;
@@ -35,6 +36,8 @@ pub struct Prepared {
     pub plan: TrainingPlan,
     /// What is trained.
     pub task: Box<dyn Task>,
+    /// Files that its data were read from.
+    pub files: Vec<DataFile>,
     /// Warnings about initial weights.
     pub weights_warnings: Vec<Diagnostic>,
     /// Warnings about settings without effect.
@@ -67,21 +70,32 @@ impl Checked {
             mut times,
             ..
         } = self;
+        let scarce = match tasks.source() {
+            TaskSource::Manifest => check_memory(&manifest, data.as_ref(), ModelUse::Training)?,
+            TaskSource::Program => None,
+        };
+        let of_manifest = data.as_ref().map(|data| data.files.clone());
         let task = task(tasks, &manifest, data)?;
+        let mut files = of_manifest.unwrap_or_default();
+        files.extend(task.files());
         let weights_warnings = match weights {
             FirstWeights::Manifest => initial_weights(&manifest, task.as_ref())?,
             FirstWeights::Checkpoint => None,
         };
         let optimizer = optimizer(&manifest, task.parameters())?;
         check_references(&hooks, task.as_ref(), &manifest)?;
+        let mut warnings =
+            advice::advice(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref());
+        warnings.extend(scarce);
         times.model = lap.end();
         Ok(Prepared {
             foretold: plan::foretold(&plan, &hooks, task.as_ref(), optimizer.as_ref()),
-            warnings: advice::advice(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref()),
+            warnings,
             weights_warnings: Vec::from_iter(weights_warnings),
             manifest,
             plan,
             task,
+            files,
             optimizer,
             hooks,
             times,
@@ -140,6 +154,7 @@ impl Prepared {
             self.plan.clone(),
         )
         .in_directory(&self.manifest.name, directory)
+        .with_data_files(self.files.clone())
         .with_hook_time_limit(self.manifest.limits.hook_share)
         .started(clock::process_start(), self.times);
         Ok(Ready { trainer })

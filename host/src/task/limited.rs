@@ -6,7 +6,7 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
 use super::{LateMetrics, Task};
-use crate::data::{Batch, Dataset, First, Preprocessing};
+use crate::data::{Batch, DataFile, Dataset, First, Preprocessing};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
@@ -66,6 +66,10 @@ impl Task for Limited {
 
     fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
         self.task.preprocessing()
+    }
+
+    fn files(&self) -> Vec<DataFile> {
+        self.task.files()
     }
 
     fn metrics(&self) -> &[String] {

@@ -16,7 +16,7 @@ pub use late::LateMetrics;
 pub use limited::{DataLimits, Limited};
 pub use supervised::{Supervised, SupervisedError};
 
-use crate::data::{Batch, Dataset, Preprocessing, Splits};
+use crate::data::{Batch, DataFile, Dataset, Preprocessing, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
@@ -46,6 +46,13 @@ pub trait Task {
     /// [`Splits`].
     fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
         None
+    }
+
+    /// Files that the task has read itself, beside the manifest's data, each with the hash of what was read
+    /// ([`DataFile::of`], [`DataFile::new`]): a run whose files have changed since a checkpoint was saved isn't resumed from
+    /// it unnoticed. By default none.
+    fn files(&self) -> Vec<DataFile> {
+        Vec::new()
     }
 
     /// Names of the metrics other than `loss`; they never change.

@@ -215,6 +215,7 @@ impl Recipe<'_> {
                 targets: targets.clone(),
                 predicts_inputs: main.targets.is_none(),
             })),
+            files: Vec::new(),
         })
     }
 }

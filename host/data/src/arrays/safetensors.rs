@@ -6,13 +6,24 @@ use safetensors::{Dtype, SafeTensors};
 
 use super::ArrayError;
 use super::array::{Array, ArrayElement};
+use crate::data_files;
+use crate::file::unreadable;
+use crate::safetensors_file::{self, SafetensorsProblem};
 
 /// Reads the tensors with these names.
 pub(super) fn read<const N: usize>(
     file: &Path,
     names: [&str; N],
 ) -> Result<[Array; N], crate::DataError> {
-    let bytes = crate::file::contents(file)?;
+    let bytes = safetensors_file::read(file).map_err(|problem| match problem {
+        SafetensorsProblem::System(error) => unreadable(file, error),
+        SafetensorsProblem::Format { reason, .. } => ArrayError::NotSafetensors {
+            file: file.to_owned(),
+            problem: reason.to_string(),
+        }
+        .into(),
+    })?;
+    data_files::note(file, &bytes);
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| ArrayError::NotSafetensors {
         file: file.to_owned(),
         problem: error.to_string(),

@@ -30,6 +30,7 @@ pub use report::{ColumnReport, Contents, CsvReport};
 pub use transform::CsvTransform;
 pub use unknown::UnknownCategory;
 
+use super::data_files::{RowHasher, is_recording, note_rows};
 use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::preprocessing::InputNotes;
 use super::split::{self, Part};
@@ -69,6 +70,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let places: Vec<usize> = columns.iter().map(|column| column.place).collect();
     let target_places = target.places(&table, TARGET)?;
     let used = Used::of(&table, &places, &target_places, config)?;
+    note_fields(&table, &places, &target_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
     let total = used.rows.len();
     let val = split::portion(config.val.as_ref(), "val", total)?;
@@ -128,6 +130,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         val: phase(&val, parts.val)?,
         test: phase(&test, parts.test)?,
         preprocessing: Arc::new(Preprocessing::Csv(transform.clone())),
+        files: Vec::new(),
     };
     let encoder = encoder.as_ref().clone();
     Ok(CsvData {
@@ -135,6 +138,22 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         encoder,
         report,
     })
+}
+
+/// Notes what is used of a table.
+fn note_fields(table: &Table, inputs: &[usize], targets: &[usize], rows: &[usize]) {
+    if !is_recording() {
+        return;
+    }
+    let places: Vec<usize> = inputs.iter().chain(targets).copied().collect();
+    let names = places.iter().filter_map(|&place| table.names.get(place));
+    let mut hasher = RowHasher::new(names.map(String::as_str));
+    for &row in rows {
+        for &place in &places {
+            hasher.add(table.field(row, place));
+        }
+    }
+    note_rows(&table.file, hasher.finish());
 }
 
 /// Reads the data sets only.
@@ -168,6 +187,7 @@ fn own_file(
     let places: Vec<usize> = places.collect::<Result<_, _>>()?;
     let target_places = target.places(&table, TRAINING_FILE)?;
     let used = Used::of(&table, &places, &target_places, config)?;
+    note_fields(&table, &places, &target_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
     let mut notes = InputNotes::default();
     let used_rows = used.rows.iter().copied();

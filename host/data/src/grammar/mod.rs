@@ -55,6 +55,7 @@ pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, DataErro
             Arc::clone(&vocabulary),
             config.context,
         ))),
+        files: Vec::new(),
     })
 }
 

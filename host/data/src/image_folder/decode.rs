@@ -12,6 +12,7 @@ use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, Im
 use serde::{Deserialize, Serialize};
 
 use super::{ColourMode, ImageFolderError, Resize, Undecodable, jpeg};
+use crate::data_files::FileContent;
 use crate::regular_file::read_regular;
 
 /// Number of undecodable files that are listed in an error.
@@ -88,8 +89,19 @@ pub(super) fn first_size(files: &[PathBuf]) -> Option<[usize; 2]> {
         .map(|image| size_of(&image))
 }
 
-/// Returns the pixels of all files, one after the other; each channel by channel in row-major order.
-pub(super) fn all(files: &[PathBuf], form: DecodedFormat) -> Result<Vec<u8>, ImageFolderError> {
+/// Files that have been read and decoded.
+pub(super) struct DecodedFiles {
+    /// Pixels of all files, one after the other; each channel by channel in row-major order.
+    pub(super) pixels: Vec<u8>,
+    /// What the files were.
+    pub(super) contents: Vec<FileContent>,
+}
+
+/// Reads and decodes all files.
+pub(super) fn all(
+    files: &[PathBuf],
+    form: DecodedFormat,
+) -> Result<DecodedFiles, ImageFolderError> {
     let too_much = || ImageFolderError::Memory {
         images: files.len(),
         size: form.size,
@@ -104,7 +116,7 @@ pub(super) fn all(files: &[PathBuf], form: DecodedFormat) -> Result<Vec<u8>, Ima
     let parts = files
         .chunks(share)
         .zip(pixels.chunks_mut(share.saturating_mul(bytes)));
-    let problems: Vec<ImageProblem> = std::thread::scope(|scope| {
+    let results: Vec<Result<FileContent, ImageProblem>> = std::thread::scope(|scope| {
         let threads: Vec<_> = parts
             .map(|(files, pixels)| scope.spawn(move || some(files, pixels, bytes, form)))
             .collect();
@@ -115,24 +127,32 @@ pub(super) fn all(files: &[PathBuf], form: DecodedFormat) -> Result<Vec<u8>, Ima
         });
         finished.flatten().collect()
     });
+    let (mut contents, mut problems) = (Vec::with_capacity(files.len()), Vec::new());
+    for result in results {
+        match result {
+            Ok(content) => contents.push(content),
+            Err(problem) => problems.push(problem),
+        }
+    }
     complain(problems, form)?;
-    Ok(pixels)
+    Ok(DecodedFiles { pixels, contents })
 }
 
-/// Decodes one thread's files, each to its position; returns the problems in file order.
+/// Decodes one thread's files, each to its position; returns what each was, or the problem with it, in their order.
 fn some(
     files: &[PathBuf],
     pixels: &mut [u8],
     bytes: usize,
     form: DecodedFormat,
-) -> Vec<ImageProblem> {
+) -> Vec<Result<FileContent, ImageProblem>> {
     let places = pixels.chunks_exact_mut(bytes);
     let results = files.iter().zip(places).map(|(file, place)| {
         let bytes = read_regular(file).map_err(ImageError::IoError);
         let bytes = bytes.map_err(|error| undecodable(file, error))?;
-        one(file, &bytes, place, form)
+        one(file, &bytes, place, form)?;
+        Ok(FileContent::of(&bytes))
     });
-    results.filter_map(Result::err).collect()
+    results.collect()
 }
 
 fn undecodable(file: &Path, error: ImageError) -> ImageProblem {

@@ -14,9 +14,11 @@ pub use config::{ColourMode, ImageFolderConfig, Resize};
 pub(super) use decode::{DecodedFormat, decoding_threads};
 pub use error::{ImageFolderError, Undecodable};
 
+use super::data_files::note_directory;
 use super::images::{Assembly, ImageFormat, Images, OwnImages};
 use super::memory::{MOST_DECODED, MemoryUse};
 use super::{DataError, Splits, split};
+use decode::DecodedFiles;
 use on_demand::ImageFiles;
 use scan::Listing;
 
@@ -100,12 +102,17 @@ fn images(
     memory: MemoryUse,
 ) -> Result<Images, DataError> {
     let shape = form.shape();
-    let names = files.iter().map(|file| name_in(file, place)).collect();
-    let images = if memory.is_whole(form.total(files.len()), MOST_DECODED) {
-        Images::new(decode::all(&files, form)?, shape, labels)
+    let names: Vec<String> = files.iter().map(|file| name_in(file, place)).collect();
+    let (images, contents) = if memory.is_whole(form.total(files.len()), MOST_DECODED) {
+        let DecodedFiles { pixels, contents } = decode::all(&files, form)?;
+        (Images::new(pixels, shape, labels), contents)
     } else {
-        Images::on_demand(Arc::new(ImageFiles::new(files, form)?), shape, labels)
+        let files = ImageFiles::new(files, form, place)?;
+        let contents = files.contents();
+        let images = Images::on_demand(Arc::new(files), shape, labels);
+        (images, contents)
     };
+    note_directory(place, &names, &contents);
     Ok(images.of_files(names))
 }
 

@@ -58,6 +58,7 @@ impl Assembly<'_> {
                 statistics,
                 self.classes,
             ))),
+            files: Vec::new(),
         })
     }
 }

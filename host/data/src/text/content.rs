@@ -29,7 +29,10 @@ enum Content {
 impl Text {
     pub(super) fn read(file: &Path, unit: TextUnit, memory: MemoryUse) -> Result<Text, DataError> {
         let content = match left_in_file(file, memory)? {
-            Some(left) => Content::OnDemand(Arc::new(StreamedText::new(left, unit)?)),
+            Some(left) => {
+                left.note()?;
+                Content::OnDemand(Arc::new(StreamedText::new(left, unit)?))
+            }
             None => Content::Memory(whole(file, unit)?),
         };
         Ok(Text {

@@ -47,6 +47,7 @@ pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, DataError
             Arc::clone(&vocabulary),
             context,
         ))),
+        files: Vec::new(),
     })
 }
 

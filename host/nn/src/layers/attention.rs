@@ -50,7 +50,12 @@ impl Attention {
             init: options.init,
         };
         Ok(Attention {
-            qkv: Linear::with(&mut scope.scope("qkv"), width, 3 * width, linear)?,
+            qkv: Linear::with(
+                &mut scope.scope("qkv"),
+                width,
+                width.saturating_mul(3),
+                linear,
+            )?,
             proj: Linear::with(&mut scope.scope("proj"), width, width, linear)?,
             heads: options.heads.max(1),
             causal: options.causal,

@@ -12,7 +12,7 @@ use crate::{Activation, InitConfig, LayerConfig};
 #[serde(default, deny_unknown_fields)]
 pub struct GptConfig {
     /// Number of blocks of attention and linear layers.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub layers: usize,
     /// Number of attention heads; `width` must be a multiple of it.
     #[schemars(range(min = 1))]

@@ -12,7 +12,7 @@ use crate::{Activation, Extent, InitConfig, LayerConfig};
 pub struct ResnetConfig {
     /// Number of blocks in each stage. Every stage except the first halves the image and doubles the
     /// channels.
-    #[schemars(length(min = 1, max = 8), inner(range(min = 1)))]
+    #[schemars(length(min = 1, max = 8), inner(range(min = 1, max = 10_000)))]
     pub blocks: Vec<usize>,
     /// Channels of the first stage.
     #[schemars(range(min = 1))]
@@ -62,7 +62,7 @@ pub fn resnet(config: &ResnetConfig) -> Vec<LayerConfig> {
     }
     let mut inputs = config.width;
     for (stage, &count) in config.blocks.iter().enumerate() {
-        let channels = config.width << stage;
+        let channels = config.width.saturating_mul(1 << stage);
         for block in 0..count {
             let stride = if stage > 0 && block == 0 { 2 } else { 1 };
             let name = format!("layer{}.{block}", stage + 1);

@@ -68,7 +68,7 @@ impl Block {
         };
         let mut between = vec![
             self.norm.layer("ln2"),
-            linear("up", self.expansion * self.width),
+            linear("up", self.expansion.saturating_mul(self.width)),
             activation("act", self.activation),
             linear("down", self.width),
         ];

@@ -18,7 +18,7 @@ pub struct VitConfig {
     #[schemars(range(min = 1))]
     pub width: usize,
     /// Number of blocks of attention and linear layers.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub layers: usize,
     /// Number of attention heads; `width` must be a multiple of it.
     #[schemars(range(min = 1))]

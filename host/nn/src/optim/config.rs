@@ -162,6 +162,18 @@ fn default_weight_decay() -> f64 {
 }
 
 impl OptimizerConfig {
+    /// Returns the number of values that the optimizer keeps of each element of a parameter.
+    pub fn state_size(&self) -> u64 {
+        match self {
+            OptimizerConfig::Sgd { momentum, .. } => u64::from(*momentum > 0.0),
+            OptimizerConfig::Adam { .. } | OptimizerConfig::AdamW { .. } => 2,
+            OptimizerConfig::RmsProp {
+                momentum, centered, ..
+            } => 1 + u64::from(*momentum > 0.0) + u64::from(*centered),
+            OptimizerConfig::Lion { .. } => 1,
+        }
+    }
+
     /// Checks that every value is in its range; the error names the first that is not.
     pub fn validate(&self) -> Result<(), OptimizerError> {
         let groups = match self {
