@@ -2,6 +2,8 @@
 
 /// Success, or a hook requested the stop.
 pub const DONE: u8 = 0;
+/// Some rows could not be used, and were left out as requested; all others were predicted.
+pub const INVALID_ROWS: u8 = 1;
 /// The manifest, the data or the command line is wrong; nothing was trained.
 pub const USAGE: u8 = 2;
 /// A plugin was refused, or no plugin provides a hook kind named in the manifest; nothing was

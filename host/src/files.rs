@@ -1,8 +1,8 @@
-//! Atomic writing of files. Reading is in [`sconce_data::regular_file`].
+//! Atomic writing of files and directories. Reading is in [`sconce_data::regular_file`].
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Suffix of a file that is still being written.
 pub(crate) const PART: &str = ".part";
@@ -25,6 +25,61 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return written;
     }
     sync_directory(directory)
+}
+
+/// Temporary name next to `place` for a directory that is not complete yet, or is being replaced.
+pub(crate) fn aside(place: &Path, what: &str) -> PathBuf {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    place.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
+}
+
+/// Writes a file and syncs it.
+pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs_err::File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Moves the directory `beside` to `place`; returns the directory that now has what was there before.
+pub(crate) fn put(beside: &Path, place: &Path) -> io::Result<Option<PathBuf>> {
+    let parent = place.parent().unwrap_or(Path::new("."));
+    if place.symlink_metadata().is_err() {
+        fs_err::rename(beside, place)?;
+        sync_directory(parent)?;
+        return Ok(None);
+    }
+    if exchange(beside, place).is_ok() {
+        sync_directory(parent)?;
+        return Ok(Some(beside.to_owned()));
+    }
+    let old = aside(place, "old");
+    fs_err::rename(place, &old)?;
+    if let Err(error) = fs_err::rename(beside, place) {
+        drop(fs_err::rename(&old, place));
+        return Err(error);
+    }
+    sync_directory(parent)?;
+    Ok(Some(old))
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Removes a directory or a file.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    if path.symlink_metadata()?.is_dir() {
+        std::fs::remove_dir_all(path)
+    } else {
+        std::fs::remove_file(path)
+    }
 }
 
 /// Syncs a directory: a rename is durable only after that.

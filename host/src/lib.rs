@@ -53,11 +53,13 @@ pub mod hook_id;
     reason = "memory shared with hooks' processes, and the tables that hooks call there"
 )]
 mod isolation;
+mod listed_file;
 #[doc(hidden)]
 pub mod log;
 pub mod manifest;
 #[doc(hidden)]
 pub mod metric_board;
+mod model_directory;
 #[doc(hidden)]
 #[expect(unsafe_code, reason = "opens libraries and calls their entries")]
 pub mod plugin;

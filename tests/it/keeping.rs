@@ -278,6 +278,7 @@ fn parameters_alone_are_small_and_nobody_goes_back_to_them() {
             "index.json",
             "manifest.json",
             "parameters.safetensors",
+            "preprocessing.json",
             "state.json"
         ]
     );

@@ -53,6 +53,7 @@
 //! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
 //! | `foreseen` | what can be known before a run, `check` and `run` report before it |
 //! | `references` | metrics, modules and data sets that entries name |
+//! | `model_directory` | a trained model predicts without its training data and manifest, or says why it can't |
 //! | `validations` | validations by epochs and by iterations, and what resumes in the middle |
 //! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
@@ -101,6 +102,7 @@ mod large_models;
 mod late;
 mod legal_table;
 mod measured;
+mod model_directory;
 mod model_docs;
 mod modules;
 mod mutations;

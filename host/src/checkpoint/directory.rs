@@ -5,18 +5,21 @@
 //! one is briefly renamed to a name from which [`Store::recover`](super::Store::recover) restores
 //! it.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::form::Files;
 use super::index::{self, Index};
 use super::layout;
 use super::{Checkpoint, CheckpointError};
+use crate::data::Preprocessing;
+use crate::data::preprocessing::PREPROCESSING;
 use crate::digest::fingerprint;
-use crate::files::sync_directory;
+use crate::files::{aside, put, sync_directory, write_synced};
 
 /// A checkpoint on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,12 +53,6 @@ pub(super) fn write(
     })
 }
 
-/// Temporary name next to `place` for a directory that is not complete yet, or is being replaced.
-pub(super) fn aside(place: &Path, what: &str) -> PathBuf {
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    place.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
-}
-
 fn write_beside(beside: &Path, files: &Files) -> io::Result<Saved> {
     // A killed process with the same process ID may have left one.
     drop(std::fs::remove_dir_all(beside));
@@ -66,7 +63,7 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<Saved> {
         let take = || Index::of(entries(), &files.host, files.format);
         let taking = std::thread::Builder::new().spawn_scoped(scope, take);
         for (name, bytes) in entries() {
-            write_file(&beside.join(name), bytes)?;
+            write_synced(&beside.join(name), bytes)?;
         }
         match taking {
             Ok(taking) => taking
@@ -78,40 +75,12 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<Saved> {
     })?;
     let mut text = serde_json::to_vec_pretty(&index)?;
     text.push(b'\n');
-    write_file(&beside.join(index::NAME), &text)?;
+    write_synced(&beside.join(index::NAME), &text)?;
     sync_directory(beside)?;
     Ok(Saved {
         bytes: index.total() + text.len() as u64,
         sha256: fingerprint(&text),
     })
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = fs_err::File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Moves the directory `beside` to `place`; returns the directory that now has what was there before.
-pub(super) fn put(beside: &Path, place: &Path) -> io::Result<Option<PathBuf>> {
-    let parent = place.parent().unwrap_or(Path::new("."));
-    if place.symlink_metadata().is_err() {
-        fs_err::rename(beside, place)?;
-        sync_directory(parent)?;
-        return Ok(None);
-    }
-    if exchange(beside, place).is_ok() {
-        sync_directory(parent)?;
-        return Ok(Some(beside.to_owned()));
-    }
-    let old = aside(place, "old");
-    fs_err::rename(place, &old)?;
-    if let Err(error) = fs_err::rename(beside, place) {
-        drop(fs_err::rename(&old, place));
-        return Err(error);
-    }
-    sync_directory(parent)?;
-    Ok(Some(old))
 }
 
 /// Creates a directory that shares the files of another one; they never change once written.
@@ -129,26 +98,6 @@ pub(super) fn link_all(from: &Path, to: &Path) -> io::Result<()> {
     sync_directory(to)
 }
 
-/// Removes a directory or a file.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    if path.symlink_metadata()?.is_dir() {
-        std::fs::remove_dir_all(path)
-    } else {
-        std::fs::remove_file(path)
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Bytes available to this user on the file system of `path`.
 #[cfg(unix)]
 fn free_bytes(path: &Path) -> Option<u64> {
@@ -164,6 +113,10 @@ fn free_bytes(_path: &Path) -> Option<u64> {
 /// Reads the checkpoint in a directory, verifying every byte.
 pub fn read(directory: &Path) -> Result<Checkpoint, CheckpointError> {
     let index = complete(directory)?;
+    if index.has(PREPROCESSING) {
+        // Only verified: a run that resumes learns it from its data.
+        index.file(directory, PREPROCESSING)?;
+    }
     parse(directory, |name| index.file(directory, name))
 }
 
@@ -239,6 +192,34 @@ pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, CheckpointE
         path: directory.to_owned(),
         reason: format!("`{}`: {reason}", layout::PARAMETERS),
     })
+}
+
+/// Reads what was learnt from the training data with the checkpoint in a directory; none if the task didn't say, or the
+/// checkpoint is older than format 5.
+///
+/// # Errors
+///
+/// If the checkpoint is damaged, or what it has of it can't be used.
+pub fn preprocessing(directory: &Path) -> Result<Option<Preprocessing>, CheckpointError> {
+    let index = Index::read(directory)?;
+    if !index.has(PREPROCESSING) {
+        return Ok(None);
+    }
+    let read = |name: &str| index.file(directory, name).map_err(io::Error::other);
+    let found = Preprocessing::from_files(read);
+    found
+        .map(Some)
+        .map_err(|error| damaged(directory, PREPROCESSING, &error.to_string()))
+}
+
+/// Reads the manifest of the run that saved the checkpoint in a directory; null if it had none.
+///
+/// # Errors
+///
+/// If the checkpoint is damaged.
+pub fn manifest(directory: &Path) -> Result<Value, CheckpointError> {
+    let bytes = Index::read(directory)?.file(directory, layout::MANIFEST)?;
+    layout::parsed(&bytes).map_err(|reason| damaged(directory, layout::MANIFEST, &reason))
 }
 
 /// Time at which a checkpoint was saved, taken from its index: copies that share the files have the

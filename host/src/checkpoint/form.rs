@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::bytes::bytes_of;
 use super::layout::{HOOKS, MANIFEST, PARAMETERS, STATE, TRAINED_FILE, TRAINING, parsed, tensors};
 use super::section::Section;
-use super::{Checkpoint, CheckpointError, CheckpointHeader, HookRecord, sets};
+use super::{Checkpoint, CheckpointError, CheckpointHeader, HookRecord, PreprocessingFiles, sets};
 
 /// Serialised files of a checkpoint; any thread can write them.
 #[derive(Debug)]
@@ -82,6 +82,7 @@ impl Files {
             (HOOKS, json(&hooks).map_err(failed)?),
             (MANIFEST, json(&checkpoint.manifest).map_err(failed)?),
         ]);
+        all.extend(checkpoint.preprocessing.iter().cloned());
         Ok(Files {
             tag: tag.clone(),
             host: host.clone(),
@@ -94,7 +95,7 @@ impl Files {
     /// Drops the files that only training needs: optimizer, hooks, and what hooks published.
     pub fn parameters_alone(mut self) -> Files {
         self.all
-            .retain(|(name, _)| [PARAMETERS, TRAINED_FILE, STATE, MANIFEST].contains(name));
+            .retain(|(name, _)| ![TRAINING, HOOKS].contains(name));
         self.is_complete = false;
         self
     }
@@ -149,6 +150,7 @@ impl Files {
             header,
             hooks,
             manifest,
+            preprocessing: PreprocessingFiles::default(),
             tensors: all,
         })
     }

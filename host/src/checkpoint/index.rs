@@ -8,8 +8,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::CheckpointError;
-use crate::digest::fingerprint;
-use sconce_data::regular_file::{read_at_most, read_regular};
+use crate::listed_file::ListedFile;
+use sconce_data::regular_file::read_at_most;
 
 /// Name of the index file.
 pub(super) const NAME: &str = "index.json";
@@ -25,15 +25,7 @@ pub(super) struct Index {
     /// Host that wrote it.
     pub(super) host: String,
     /// All other files, in the order of writing.
-    files: Vec<FileEntry>,
-}
-
-/// Entry for one file.
-#[derive(Debug, Serialize, Deserialize)]
-struct FileEntry {
-    name: String,
-    bytes: u64,
-    sha256: String,
+    files: Vec<ListedFile>,
 }
 
 /// Fields that every version of the index has.
@@ -51,15 +43,12 @@ impl Index {
         host: &str,
         format: u32,
     ) -> Index {
-        let entry = |(name, bytes): (&str, &[u8])| FileEntry {
-            name: name.to_owned(),
-            bytes: bytes.len() as u64,
-            sha256: fingerprint(bytes),
-        };
         Index {
             format,
             host: host.to_owned(),
-            files: files.map(entry).collect(),
+            files: files
+                .map(|(name, bytes)| ListedFile::of(name, bytes))
+                .collect(),
         }
     }
 
@@ -109,25 +98,7 @@ impl Index {
         };
         let entry = self.files.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| damaged(format!("is not in `{NAME}`")))?;
-        let path = directory.join(name);
-        let unreadable = |error: std::io::Error| damaged(format!("can't be read: {error}"));
-        // Compared before anything is read: the file may be far larger.
-        let found = std::fs::metadata(&path).map_err(unreadable)?.len();
-        if found != entry.bytes {
-            let expected = entry.bytes;
-            return Err(damaged(format!(
-                "has {found} bytes, `{NAME}` says {expected}"
-            )));
-        }
-        let bytes = read_regular(&path).map_err(unreadable)?;
-        let found = fingerprint(&bytes);
-        if !found.eq_ignore_ascii_case(&entry.sha256) {
-            return Err(damaged(format!(
-                "has the SHA-256 {found}, `{NAME}` says {}",
-                entry.sha256
-            )));
-        }
-        Ok(bytes)
+        entry.read(directory, NAME).map_err(damaged)
     }
 
     /// Whether all files are there with their sizes; their contents are not verified.

@@ -37,6 +37,8 @@ mod sets;
 mod sound;
 mod store;
 
+use std::sync::Arc;
+
 use candle_core::Tensor;
 use sconce_plugin_api::ext::Asked;
 pub use sconce_plugin_api::lifecycle::{EpochStart, TrainingStage};
@@ -51,12 +53,12 @@ use crate::gradients::TreeNode;
 use crate::task::DataFacts;
 
 pub use best::{BestCheckpoint, best};
-pub use directory::{RawFiles, Saved, parameters, read, read_raw};
+pub use directory::{RawFiles, Saved, manifest, parameters, preprocessing, read, read_raw};
 pub use error::CheckpointError;
 pub use form::Files;
 pub use history::{HistoryRecord, LibraryId, MOST_RECORDS};
 pub(crate) use layout::tensors;
-pub use objects::{epoch_of, hash_of};
+pub use objects::{data_of, epoch_of, hash_of};
 pub use section::Section;
 pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
 pub use store::{LATEST, Store};
@@ -76,9 +78,15 @@ pub struct Checkpoint {
     pub hooks: Vec<HookRecord>,
     /// The run's manifest with all defaults filled in; null if there is none.
     pub manifest: Value,
+    /// What was learnt from the training data, as the files of a [`Preprocessing`](crate::data::Preprocessing). Only
+    /// written: a run that resumes learns it from its data.
+    pub preprocessing: PreprocessingFiles,
     /// Tensors, by their full names.
     pub tensors: Vec<(String, Tensor)>,
 }
+
+/// Names and contents of the files of what was learnt from the training data; none if the task doesn't say.
+pub type PreprocessingFiles = Arc<[(&'static str, Vec<u8>)]>;
 
 /// Everything in a checkpoint that is neither a tensor nor a hook's state.
 #[derive(Debug, Serialize, Deserialize)]

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directory::{self, Saved, aside};
+use super::directory::{self, Saved};
 use super::objects::hash_of;
 use super::{Checkpoint, CheckpointError, Files, RawFiles};
 use sconce_data::regular_file::read_regular;
 
-use crate::files::{sync_directory, vanished};
+use crate::files::{aside, sync_directory, vanished};
 
 /// Name of the link to the last checkpoint; not allowed as a tag.
 pub use sconce_plugin_api::ext::LATEST;
@@ -267,6 +267,7 @@ pub(super) mod tests {
                 ..HookRecord::default()
             }],
             manifest: json!({"name": "r"}),
+            preprocessing: super::super::PreprocessingFiles::default(),
             tensors: vec![
                 (Section::Parameters.full_name("a"), tensor(number)),
                 (Section::Optimizer.full_name("a.step"), tensor(7.0)),

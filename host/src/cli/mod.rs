@@ -27,6 +27,7 @@ mod past_run;
 mod paths;
 mod plugins;
 mod predict;
+mod predict_rows;
 mod prepare;
 mod record;
 mod reload;

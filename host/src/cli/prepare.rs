@@ -1,6 +1,7 @@
 //! Setup shared by commands that need a model's task but no hooks.
 
 use super::{ManifestArgs, output};
+use crate::data::DataFile;
 use crate::diagnostic::Diagnostic;
 use crate::kernels::threads::{self, ThreadCounts};
 use crate::manifest::{self, DeviceName, Manifest, TaskSource};
@@ -20,14 +21,20 @@ pub(super) fn task(
         precision: Precision::default(),
         ..manifest.map_err(StartFailure::usage)?
     };
-    build_for(manifest, tasks, ModelUse::Training)
+    let Built { manifest, task, .. } = build_for(manifest, tasks, ModelUse::Training)?;
+    Ok((manifest, task))
 }
 
-/// Builds the task of a manifest, without its hooks.
-pub(super) fn build(
-    manifest: Manifest,
-    tasks: &dyn TaskBuilder,
-) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
+/// A task that was built of a manifest.
+pub(super) struct Built {
+    pub(super) manifest: Manifest,
+    pub(super) task: Box<dyn Task>,
+    /// Files that its data were read from.
+    pub(super) files: Vec<DataFile>,
+}
+
+/// Builds the task of a manifest, without its hooks, for given weights.
+pub(super) fn build(manifest: Manifest, tasks: &dyn TaskBuilder) -> Result<Built, StartFailure> {
     build_for(manifest, tasks, ModelUse::Weights)
 }
 
@@ -35,14 +42,21 @@ fn build_for(
     manifest: Manifest,
     tasks: &dyn TaskBuilder,
     purpose: ModelUse,
-) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
+) -> Result<Built, StartFailure> {
     set_threads(manifest.threads);
     let data = session::read_data(&manifest)?;
     if purpose == ModelUse::Training && tasks.source() == TaskSource::Manifest {
         session::check_memory(&manifest, data.as_ref(), purpose)?;
     }
+    let of_manifest = data.as_ref().map(|data| data.files.clone());
     let task = tasks.build(&manifest, data)?;
-    Ok((manifest, task))
+    let mut files = of_manifest.unwrap_or_default();
+    files.extend(task.files());
+    Ok(Built {
+        manifest,
+        task,
+        files,
+    })
 }
 
 /// Sets the number of compute threads, with a warning if it exceeds the available processors.

@@ -392,7 +392,7 @@ fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
     found
 }
 
-fn list<'a>(lines: impl Iterator<Item = &'a String>) -> String {
+pub(super) fn list<'a>(lines: impl Iterator<Item = &'a String>) -> String {
     lines.fold(String::new(), |text, line| format!("{text}\n  - {line}"))
 }
 

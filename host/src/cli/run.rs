@@ -1,6 +1,7 @@
 //! `sconce run`: trains a model as described by a manifest.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
 use sconce_plugin_api::Phase;
@@ -15,7 +16,7 @@ use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
 use super::{ManifestArgs, hooks_table, output, prepare, record, resume, signals, source};
 use crate::bridge::BridgeState;
-use crate::checkpoint::Store;
+use crate::checkpoint::{HookRecord, Store};
 use crate::data::{self, DataFile};
 use crate::device_facts::describe_device;
 use crate::diagnostic::Diagnostic;
@@ -23,7 +24,8 @@ use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
-use crate::manifest::{Manifest, Overlay};
+use crate::manifest::{Manifest, Overlay, TaskSource};
+use crate::model_directory::{self, ModelFacts};
 use crate::nn::Precision;
 use crate::run::{Resume, RunOutcome, RunReport};
 use crate::session::{
@@ -124,7 +126,7 @@ fn try_run(
     if team.is_none() {
         prepare::set_threads(checked.manifest.threads);
     }
-    let resolved = resolved(&checked.manifest)?;
+    let origin = Origin::of(&checked, tasks.source(), team)?;
     let passing = passing_directory(&arguments.look)?;
     let directory = match &passing {
         Some(passing) => passing.path(),
@@ -135,7 +137,7 @@ fn try_run(
     }
     .to_owned();
     let directory = directory.as_path();
-    let found = resume_point(&arguments.resume, directory, &resolved, &checked, team)?;
+    let found = resume_point(&arguments.resume, directory, &origin, &checked)?;
     let weights = match &found {
         Some(_) => FirstWeights::Checkpoint,
         None => FirstWeights::Manifest,
@@ -150,10 +152,10 @@ fn try_run(
     }
     let (output, resume) = begin(&arguments.resume, directory, &prepared, found, is_first)?;
     if let Some(output) = &output {
-        begin_record(&output.path, &resolved, &prepared)?;
+        begin_record(&output.path, &origin.manifest, &prepared)?;
     }
     if let Some(team) = team {
-        warn(&together::compare(team, &prepared, &resolved)?);
+        warn(&together::compare(team, &prepared, &origin.manifest)?);
     }
     let joint = summation::choose(team, &prepared)?;
     let opened = output.as_ref().map(|output| output.path.as_path());
@@ -187,9 +189,10 @@ fn try_run(
     opening.push(hooks_table::text(ready.hooks().hooks()));
     log_all(log, &opening);
     let interrupt = signals::install();
+    let manifest = origin.manifest.clone();
     let ready = ready
         .with(|trainer| {
-            let trainer = trainer.with_manifest(resolved).interruptible(&interrupt);
+            let trainer = trainer.with_manifest(manifest).interruptible(&interrupt);
             match joint {
                 Some(joint) => joint.of(trainer).saving_to(&run_path),
                 None => trainer,
@@ -206,7 +209,7 @@ fn try_run(
         None => ready.run(),
     };
     drop(looks);
-    let is_written = !is_first || write_results(&run_path, &mut report, &prepared, team);
+    let is_written = !is_first || write_results(&run_path, &mut report, &prepared, &origin);
     drop(output);
     Ok(Ended {
         out_of_memory: out_of_memory(&report, &prepared, tasks),
@@ -226,10 +229,10 @@ fn log_all(log: &dyn Log, messages: &[String]) {
 fn resume_point(
     arguments: &ResumeArgs,
     directory: &Path,
-    resolved: &Value,
+    origin: &Origin<'_>,
     checked: &Checked,
-    team: Option<&Team>,
 ) -> Result<Option<(Option<Output>, ResumePoint)>, StartFailure> {
+    let (manifest, team) = (&origin.manifest, origin.team);
     let found = match &arguments.resume {
         Some(what) if team.is_none_or(Team::is_first) => {
             // Resuming must not create a directory, unless the checkpoint is one of another: then only when it can be
@@ -242,7 +245,7 @@ fn resume_point(
                 Some(Output::open_existing(directory)?)
             };
             let store = output.as_ref().map_or(&named, |output| &output.store);
-            let found = ResumePoint::find(what, store, resolved, &checked.hooks)?;
+            let found = ResumePoint::find(what, store, manifest, &checked.hooks)?;
             Some((output, found))
         }
         _ => None,
@@ -254,7 +257,7 @@ fn resume_point(
             found.or_else(|| {
                 let (path, checkpoint) = shared?;
                 let hooks = &checked.hooks;
-                let found = ResumePoint::of_first_rank(path, checkpoint, resolved, hooks);
+                let found = ResumePoint::of_first_rank(path, checkpoint, manifest, hooks);
                 Some((None, found))
             })
         }
@@ -393,12 +396,37 @@ fn resolved(manifest: &Manifest) -> Result<Value, StartFailure> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Writes the run's weights, if it finished, and its record; returns whether they were written.
+/// What a run's results came from.
+struct Origin<'a> {
+    /// The manifest with all defaults filled in.
+    manifest: Value,
+    hooks: Vec<HookRecord>,
+    task: TaskSource,
+    team: Option<&'a Team>,
+}
+
+impl<'a> Origin<'a> {
+    fn of(
+        checked: &Checked,
+        task: TaskSource,
+        team: Option<&'a Team>,
+    ) -> Result<Origin<'a>, StartFailure> {
+        let hooks = checked.hooks.iter();
+        Ok(Origin {
+            manifest: resolved(&checked.manifest)?,
+            hooks: hooks.map(|hook| hook.spec.record()).collect(),
+            task,
+            team,
+        })
+    }
+}
+
+/// Writes the run's weights and its model, if it finished, and its record; returns whether they were written.
 fn write_results(
     directory: &Path,
     report: &mut RunReport,
     prepared: &Prepared,
-    team: Option<&Team>,
+    origin: &Origin<'_>,
 ) -> bool {
     let mut problems = Vec::new();
     let parameters = prepared.task.parameters();
@@ -410,11 +438,13 @@ fn write_results(
         let save = || weights::save_results(directory, parameters, measured);
         if let Err(error) = report.times.write_weights(save) {
             problems.push(format!("the trained weights can't be written: {error}"));
+        } else if let Err(error) = write_model(directory, report, prepared, origin) {
+            problems.push(format!("the trained model can't be written: {error}"));
         }
     }
     // Last, as it says where the time went, also that of writing the weights.
     let device = parameters.device();
-    if let Err(error) = record::write(directory, report, device, &prepared.files, team) {
+    if let Err(error) = record::write(directory, report, device, &prepared.files, origin.team) {
         problems.push(format!("the run's record can't be written: {error}"));
     }
     if problems.is_empty() {
@@ -427,6 +457,36 @@ fn write_results(
     let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
     output::diagnostics(&problems);
     false
+}
+
+/// Writes what predictions need, if the manifest describes the model and its data.
+fn write_model(
+    directory: &Path,
+    report: &mut RunReport,
+    prepared: &Prepared,
+    origin: &Origin<'_>,
+) -> std::io::Result<()> {
+    let facts = match origin.task {
+        TaskSource::Manifest => ModelFacts::of(&prepared.manifest),
+        TaskSource::Program => None,
+    };
+    let (Some(facts), Some(preprocessing)) = (facts, prepared.task.preprocessing()) else {
+        return Ok(());
+    };
+    let trained = model_directory::Trained {
+        name: &prepared.manifest.name,
+        facts,
+        preprocessing: &preprocessing,
+        report,
+        manifest: &origin.manifest,
+        data: &prepared.files,
+        hooks: &origin.hooks,
+        ranks: origin.team.map_or(1, |team| team.size() as u64),
+    };
+    let begin = Instant::now();
+    let written = model_directory::write(directory, &trained);
+    report.times.end.weights += begin.elapsed().as_secs_f64();
+    written
 }
 
 /// Saves what the run is made of, and tells of faults of the run before in this directory.

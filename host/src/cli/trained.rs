@@ -2,19 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{output, prepare, source};
-use crate::checkpoint::{self, Store, TRAINED};
+use super::prepare::Built;
+use super::{output, prepare, resume, source};
+use crate::checkpoint::{self, CheckpointError, Store, TRAINED};
+use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
 use crate::log::{Level, Log, MessageFormat, StderrLog};
-use crate::manifest::{self, Manifest, Overlay};
+use crate::manifest::{self, Manifest, Overlay, TaskSource};
+use crate::model_directory::{MODEL, ModelDirectoryError, SavedModel, TrainedModel};
 use crate::session::{StartFailure, TaskBuilder};
 use crate::task::Task;
-use crate::weights;
+use crate::weights::{self, Comparison, WeightsError};
 
 /// A trained model: a manifest, and weights.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrainedArgs {
-    /// Run manifest, a JSON file; or the directory of a run, with its manifest and weights.
+    /// Directory of a run, with its manifest and weights; or a run manifest, a JSON file. To predict a file of its own,
+    /// also a run's `model` directory or a checkpoint.
     #[arg(value_name = "FILE|RUN")]
     file: PathBuf,
     /// Manifest merged over the first one and earlier layers: objects are merged, everything else is
@@ -37,9 +41,66 @@ pub(super) struct TrainedArgs {
     /// Loads the weights that match and warns about the others.
     #[arg(long)]
     lenient: bool,
+    /// Goes on if the manifest's data are not those that the model was trained on.
+    #[arg(long)]
+    allow_changes: bool,
 }
 
 impl TrainedArgs {
+    /// Opens the model alone, without the manifest's data: as it is in a run's directory or a checkpoint. None if the
+    /// arguments name a manifest or change it, or what they name isn't complete in itself, for which there is a warning.
+    pub(super) fn model(
+        &self,
+        tasks: &dyn TaskBuilder,
+    ) -> Result<Option<TrainedModel>, StartFailure> {
+        let (set, assignments) = self.set()?;
+        let is_changed = !self.layers.is_empty() || !assignments.is_empty();
+        if is_changed || !self.file.is_dir() || tasks.source() == TaskSource::Program {
+            return Ok(None);
+        }
+        let failed = |error: ModelDirectoryError| {
+            StartFailure::usage(vec![Diagnostic::new(error.to_string())])
+        };
+        let place = self.checkpoint.as_deref().unwrap_or(&self.file);
+        let Chosen { path, why } = choose(place)?;
+        // Weights of another file are for the run's own model.
+        let directory = match model_directory(&path) {
+            Some(directory) => directory,
+            None => model_directory(&self.file).unwrap_or_else(|| self.file.clone()),
+        };
+        let is_whole = SavedModel::is_in(&directory) || directory.join("index.json").is_file();
+        let found = if is_whole {
+            SavedModel::open(&directory).map_err(failed)?
+        } else {
+            None
+        };
+        let Some(model) = found else {
+            let warning = format!(
+                "`{}` has weights alone: it was written by an earlier version, or by a program with a task of its own. \
+                 Scaling, categories, classes and vocabulary are taken from the training data as they are now",
+                path.display()
+            );
+            output::diagnostics(&[Diagnostic::warning(warning)]);
+            return Ok(None);
+        };
+        prepare::set_threads(Some(model.facts().threads));
+        let own = [
+            directory.clone(),
+            directory.join(weights::RESULTS),
+            directory.with_file_name(weights::RESULTS),
+        ];
+        let weights = if own.contains(&path) && set.is_none() {
+            model.weights(None).map_err(failed)?
+        } else {
+            weights::read_set(&path, set).map_err(|error| unusable(&error))?
+        };
+        log_choice(&path, why.as_deref(), &weights.set);
+        let built = model.build(&path, weights, !self.lenient);
+        let (model, comparison) = built.map_err(failed)?;
+        warn_of(&comparison, &path);
+        Ok(Some(model))
+    }
+
     /// Builds the manifest's task and loads the requested weights into it.
     pub(super) fn task(
         &self,
@@ -58,17 +119,23 @@ impl TrainedArgs {
                 "`{}` is not a run's directory: it has no `manifest.json`",
                 self.file.display()
             );
-            return Err(usage(
-                problem,
-                "give the run's directory, or its manifest and `--checkpoint`",
-            ));
+            let hint = if SavedModel::is_in(&self.file) {
+                "a model alone has no data of its own: give some to predict, by `--input FILE`"
+            } else {
+                "give the run's directory, or its manifest and `--checkpoint`"
+            };
+            return Err(usage(problem, hint));
         }
         let mut manifest =
             manifest::load(&file, &overlay, tasks.source()).map_err(StartFailure::usage)?;
         if let Some(base) = source::read(&self.file).filter(|_| is_run) {
             manifest.base = base;
         }
-        let (manifest, task) = prepare::build(manifest, tasks)?;
+        let Built {
+            manifest,
+            task,
+            files,
+        } = prepare::build(manifest, tasks)?;
         let place = match &self.checkpoint {
             Some(place) => place,
             None if is_run => &self.file,
@@ -80,8 +147,42 @@ impl TrainedArgs {
                 ));
             }
         };
+        let is_changed = !self.layers.is_empty() || !assignments.is_empty();
+        self.compare_data(place, &files, is_run && !is_changed)?;
         self.load(task.as_ref(), place, set)?;
         Ok((manifest, task))
+    }
+
+    /// Compares the data with those that the weights were trained on. Others are an error if those of the run itself are
+    /// meant, from which scaling, classes and the split were computed.
+    fn compare_data(
+        &self,
+        place: &Path,
+        data: &[DataFile],
+        is_own: bool,
+    ) -> Result<(), StartFailure> {
+        let Some(was) = trained_on(place).filter(|was| !was.is_empty()) else {
+            return Ok(());
+        };
+        let changes = data::file_changes(&was, data);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let told = resume::list(changes.iter());
+        if is_own && !self.allow_changes {
+            let problem = format!("the data are not those that the model was trained on:{told}");
+            return Err(usage(
+                problem,
+                "scaling, classes and the split would be others than in the training: `sconce predict RUN --input FILE` reads \
+                 a file as the model did, and `--allow-changes` goes on all the same",
+            ));
+        }
+        let warning = format!(
+            "the data are not those that the model was trained on; scaling, classes and the split are computed from \
+             them:{told}"
+        );
+        output::diagnostics(&[Diagnostic::warning(warning)]);
+        Ok(())
     }
 
     /// Splits `--set` into the name of a set, if given, and assignments to the manifest.
@@ -106,42 +207,83 @@ impl TrainedArgs {
     /// clear.
     fn load(&self, task: &dyn Task, place: &Path, set: Option<&str>) -> Result<(), StartFailure> {
         let Chosen { path, why } = choose(place)?;
-        let failed = |error: weights::WeightsError| {
-            let problem = Diagnostic::new(error.to_string());
-            StartFailure::usage(vec![match error {
-                weights::WeightsError::Misfit { .. } => {
-                    problem.hint("is it of this manifest's model? `--lenient` takes what fits")
-                }
-                weights::WeightsError::NothingFits { .. } => problem.hint("is it of this manifest's model?"),
-                weights::WeightsError::Set { .. }
-                | weights::WeightsError::Checkpoint(checkpoint::CheckpointError::Set { .. }) => {
-                    problem.hint("`--set NAME` takes one of these; `--set PATH=VALUE` sets a value of the manifest")
-                }
-                _ => problem,
-            }])
-        };
-        let found = weights::read_set(&path, set).map_err(failed)?;
-        if why.is_some() || found.set != TRAINED {
-            let why = why.map(|why| format!(", {why}")).unwrap_or_default();
-            let text = format!(
-                "weights: `{}`{why}; the set `{}`",
-                path.display(),
-                found.set
-            );
-            let log = StderrLog {
-                level: Level::Info,
-                form: MessageFormat::Text,
-            };
-            log.log(Level::Info, "sconce", &text);
-        }
+        let found = weights::read_set(&path, set).map_err(|error| unusable(&error))?;
+        log_choice(&path, why.as_deref(), &found.set);
         let comparison = weights::set_all(&path, found.tensors, task.parameters(), !self.lenient)
-            .map_err(failed)?;
-        if !comparison.is_complete() {
-            let warning = format!("of the weights in `{}` {comparison}", path.display());
-            output::diagnostics(&[Diagnostic::warning(warning)]);
-        }
+            .map_err(|error| unusable(&error))?;
+        warn_of(&comparison, &path);
         Ok(())
     }
+}
+
+/// The error message for weights that can't be used.
+fn unusable(error: &WeightsError) -> StartFailure {
+    let problem = Diagnostic::new(error.to_string());
+    StartFailure::usage(vec![match error {
+        WeightsError::Misfit { .. } => {
+            problem.hint("is it of this manifest's model? `--lenient` takes what fits")
+        }
+        WeightsError::NothingFits { .. } => problem.hint("is it of this manifest's model?"),
+        WeightsError::Set { .. } | WeightsError::Checkpoint(CheckpointError::Set { .. }) => problem
+            .hint(
+                "`--set NAME` takes one of these; `--set PATH=VALUE` sets a value of the manifest",
+            ),
+        _ => problem,
+    }])
+}
+
+/// Logs which weights are taken, if the arguments don't make that clear.
+fn log_choice(path: &Path, why: Option<&str>, set: &str) {
+    if why.is_none() && set == TRAINED {
+        return;
+    }
+    let why = why.map(|why| format!(", {why}")).unwrap_or_default();
+    let text = format!("weights: `{}`{why}; the set `{set}`", path.display());
+    let log = StderrLog {
+        level: Level::Info,
+        form: MessageFormat::Text,
+    };
+    log.log(Level::Info, "sconce", &text);
+}
+
+fn warn_of(comparison: &Comparison, path: &Path) {
+    if !comparison.is_complete() {
+        let warning = format!("of the weights in `{}` {comparison}", path.display());
+        output::diagnostics(&[Diagnostic::warning(warning)]);
+    }
+}
+
+/// The directory with the model that a path's weights are of: its own, that in a run's directory, or the checkpoint's.
+fn model_directory(path: &Path) -> Option<PathBuf> {
+    let run = if path.is_dir() { path } else { path.parent()? };
+    let is_checkpoint = path.join("index.json").is_file();
+    [path.to_owned(), run.to_owned(), run.join(MODEL)]
+        .into_iter()
+        .find(|directory| SavedModel::is_in(directory))
+        .or_else(|| is_checkpoint.then(|| path.to_owned()))
+}
+
+/// Files that weights at a path were trained on: those of the checkpoint, or of the run.
+fn trained_on(place: &Path) -> Option<Vec<DataFile>> {
+    if place.join("index.json").is_file() {
+        return checkpoint::data_of(place);
+    }
+    let run = if place.is_dir() {
+        place
+    } else {
+        place.parent()?
+    };
+    if let Some(mut record) = record(run) {
+        return serde_json::from_value(record["data"].take()).ok();
+    }
+    let store = Store::of(run);
+    checkpoint::data_of(&store.path_of(&store.latest()?))
+}
+
+/// The record of a run's end.
+fn record(run: &Path) -> Option<serde_json::Value> {
+    let text = fs_err::read(run.join("run.json")).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Location of weights, and why it was chosen if the user did not name it.
@@ -150,18 +292,19 @@ struct Chosen {
     why: Option<String>,
 }
 
-/// Finds the weights at a path: the path itself, or for a run its best checkpoint, else the final weights,
-/// else the last checkpoint.
+/// Finds the weights at a path: the path itself, or for a run its best checkpoint, else the weights that it kept, else the
+/// last checkpoint.
 fn choose(place: &Path) -> Result<Chosen, StartFailure> {
     let store = Store::of(place);
     let results = place.join(weights::RESULTS);
+    let itself = |path: PathBuf| Ok(Chosen { path, why: None });
+    if SavedModel::is_in(place) {
+        return itself(results);
+    }
     let is_run =
         store.directory().is_dir() || results.is_file() || place.join("manifest.json").is_file();
     if !place.is_dir() || place.join("index.json").is_file() || !is_run {
-        return Ok(Chosen {
-            path: place.to_owned(),
-            why: None,
-        });
+        return itself(place.to_owned());
     }
     if let Some(best) = checkpoint::best(&store) {
         let value = best
@@ -183,7 +326,9 @@ fn choose(place: &Path) -> Result<Chosen, StartFailure> {
     if let Some(tag) = last {
         Ok(Chosen {
             path: store.path_of(&tag),
-            why: Some("the last checkpoint, as the run notes no best one".to_owned()),
+            why: Some(
+                "the last checkpoint, as the run has not ended and notes no best one".to_owned(),
+            ),
         })
     } else {
         let problem = format!(
@@ -200,9 +345,7 @@ fn choose(place: &Path) -> Result<Chosen, StartFailure> {
 
 /// Whether a run finished, so that the weights in its directory are the final ones.
 fn has_ended(directory: &Path) -> bool {
-    let record = fs_err::read(directory.join("run.json")).ok();
-    let record: Option<serde_json::Value> =
-        record.and_then(|text| serde_json::from_slice(&text).ok());
+    let record = record(directory);
     let outcome = record
         .as_ref()
         .and_then(|record| record["outcome"].as_str());

@@ -1,6 +1,7 @@
 //! Collects a run's state into checkpoints and saves them.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use candle_core::Tensor;
@@ -278,6 +279,7 @@ impl Trainer<'_> {
             header,
             hooks: self.hook_records(states),
             manifest: self.saver.manifest.clone(),
+            preprocessing: Arc::clone(&self.saver.preprocessing),
             tensors,
         })
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::manner::Manner;
 use super::writing::Writing;
-use crate::checkpoint::{HistoryRecord, Store};
+use crate::checkpoint::{HistoryRecord, PreprocessingFiles, Store};
 use crate::data::DataFile;
 
 /// State of saving: where checkpoints go, and those saved or waiting.
@@ -19,6 +19,8 @@ pub(super) struct Saver {
     pub(super) manifest: Value,
     /// Files that the run's data were read from.
     pub(super) files: Vec<DataFile>,
+    /// What was learnt from the training data.
+    pub(super) preprocessing: PreprocessingFiles,
     /// Output directory of the run.
     pub(super) directory: Option<PathBuf>,
     /// The directory of its checkpoints; none if the run saves none.
@@ -44,6 +46,7 @@ impl Saver {
             name: "run".to_owned(),
             manifest: Value::Null,
             files: Vec::new(),
+            preprocessing: PreprocessingFiles::default(),
             directory: None,
             store: None,
             waiting: VecDeque::new(),

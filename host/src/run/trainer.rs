@@ -147,6 +147,11 @@ impl<'run> Trainer<'run> {
         let directory = directory.into();
         self.saver.store = Some(Store::of(&directory));
         self.saver.directory = Some(directory);
+        let learnt = self.task.preprocessing();
+        self.saver.preprocessing = learnt
+            .map(|learnt| learnt.to_files())
+            .unwrap_or_default()
+            .into();
         self
     }
 

@@ -8,6 +8,7 @@ use super::{StartFailure, lock::Holder};
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::files;
+use crate::model_directory::MODEL;
 
 /// Whether another process runs in this output directory.
 pub fn is_in_use(directory: &Path) -> bool {
@@ -129,29 +130,38 @@ impl Output {
         self.forget_end()
     }
 
-    /// Removes the record of an earlier run's end.
+    /// Removes the record of an earlier run's end, and its model.
     ///
     /// # Errors
     ///
-    /// If it can't be removed.
+    /// If they can't be removed.
     pub fn forget_end(&self) -> Result<(), StartFailure> {
-        match fs_err::remove_file(self.path.join("run.json")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(cant_be_used(&self.path, &error))
+        let record = fs_err::remove_file(self.path.join("run.json"));
+        let model = files::remove(&self.path.join(MODEL));
+        for removed in [record, model] {
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(cant_be_used(&self.path, &error));
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 
-/// Removes temporary files left by killed processes.
+/// Removes temporary files and models left by killed processes.
 fn clear_parts(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with('.') && name.ends_with(files::PART) {
-            // If it stays, the next file of this name overwrites it.
-            drop(std::fs::remove_file(entry.path()));
+        let is_model = name
+            .strip_prefix('.')
+            .and_then(|name| name.strip_prefix(MODEL))
+            .is_some_and(|rest| rest.starts_with(".new-") || rest.starts_with(".old-"));
+        if is_model || (name.starts_with('.') && name.ends_with(files::PART)) {
+            // If it stays, the next one of this name takes its place.
+            drop(files::remove(&entry.path()));
         }
     }
 }

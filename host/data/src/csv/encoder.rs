@@ -12,7 +12,7 @@ use super::table::Table;
 use super::unknown::UnknownCategory;
 use super::{CsvConfig, CsvError, OnMissing};
 use crate::exact::Exact;
-use crate::preprocessing::FarValue;
+use crate::preprocessing::{FarValue, InputNotes};
 
 /// Encodes a record, a text for each column, as the inputs of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,6 +152,16 @@ impl Encoder {
     /// A column is absent, a text in a numeric column is not a number, a category is unknown, or a value is missing where
     /// the training rows had none.
     pub fn encode(&self, record: &BTreeMap<String, String>) -> Result<Vec<f32>, CsvError> {
+        self.encode_noting(record, 0, &mut InputNotes::default())
+    }
+
+    /// As [`encode`](Encoder::encode), for a record on a line, with notes of values far from those of the training.
+    pub(super) fn encode_noting(
+        &self,
+        record: &BTreeMap<String, String>,
+        line: u64,
+        notes: &mut InputNotes,
+    ) -> Result<Vec<f32>, CsvError> {
         let missing = Missing::new(&self.missing);
         let mut inputs = Vec::with_capacity(self.width());
         for column in &self.columns {
@@ -163,7 +173,7 @@ impl Encoder {
             let text = text.trim();
             let encoding = &column.encoding;
             let encoded = encoding.encode(text, &missing, OnUnknown::Error, &mut inputs);
-            encoded.map_err(|refusal| match refusal {
+            let far = encoded.map_err(|refusal| match refusal {
                 EncodingProblem::Unknown => CsvError::RecordCategory(column.unknown(text)),
                 EncodingProblem::NotANumber => CsvError::RecordNumber {
                     name,
@@ -174,6 +184,9 @@ impl Encoder {
                     found: text.to_owned(),
                 },
             })?;
+            if let Some(far) = far {
+                notes.add_far(|| far.at(line, &column.name));
+            }
         }
         Ok(inputs)
     }

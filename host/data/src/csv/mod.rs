@@ -12,6 +12,7 @@ mod error;
 mod format;
 mod quotes;
 mod report;
+mod row_stream;
 mod rows;
 mod scan;
 mod stored_column;
@@ -27,6 +28,7 @@ pub use config::{CsvConfig, Names, OnMissing, OnMissingTarget, OnUnknown, Target
 pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
 pub use error::CsvError;
 pub use report::{ColumnReport, Contents, CsvReport};
+pub use row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
 pub use transform::CsvTransform;
 pub use unknown::UnknownCategory;
 

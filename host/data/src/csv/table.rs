@@ -151,7 +151,7 @@ fn by_position(place: usize) -> String {
 }
 
 /// Returns the names of the columns; one without a name is named by its position.
-fn names(first: &StringRecord, header: bool) -> Vec<String> {
+pub(super) fn names(first: &StringRecord, header: bool) -> Vec<String> {
     let fields = first.iter().enumerate();
     fields
         .map(|(place, field)| match field {

@@ -122,6 +122,12 @@ impl CsvTransform {
         inputs.chain(&self.target.names).chain(&self.ignored)
     }
 
+    /// Returns the names that the training file doesn't have.
+    pub(super) fn added<'a>(&self, names: impl Iterator<Item = &'a String>) -> Vec<String> {
+        let added = names.filter(|name| !self.known_columns().any(|known| known == *name));
+        added.cloned().collect()
+    }
+
     /// Returns the positions of the inputs among the columns of another table, and notes the columns that the training
     /// file didn't have.
     ///
@@ -147,9 +153,7 @@ impl CsvTransform {
                 });
             }
         }
-        let added = names.iter();
-        let added = added.filter(|name| !self.known_columns().any(|known| known == *name));
-        notes.added_columns = added.cloned().collect();
+        notes.added_columns = self.added(names.iter());
         let columns = self.encoder.columns.iter();
         columns
             .map(|column| {

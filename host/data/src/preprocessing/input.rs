@@ -63,6 +63,19 @@ impl InputNotes {
         }
     }
 
+    /// Adds those of further inputs.
+    pub fn merge(&mut self, more: InputNotes) {
+        for name in more.added_columns {
+            if !self.added_columns.contains(&name) {
+                self.added_columns.push(name);
+            }
+        }
+        self.far_values += more.far_values;
+        if self.first_far.is_none() {
+            self.first_far = more.first_far;
+        }
+    }
+
     /// Returns a sentence for each kind of remark.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();

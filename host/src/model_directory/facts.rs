@@ -1,0 +1,85 @@
+//! What of a manifest a prediction depends on, beside what was learnt from the data.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::kernels::threads;
+use crate::manifest::Manifest;
+use crate::nn::{ModelConfig, Precision};
+
+/// Most threads that a manifest can ask for.
+const MOST_THREADS: usize = 1024;
+
+/// A model's architecture, and how it computed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModelFacts {
+    /// The architecture.
+    pub(crate) model: ModelConfig,
+    /// Precision of products and activations.
+    pub(crate) precision: Precision,
+    /// Number of samples in a batch of an evaluation: predictions have the same bits only in batches of one size.
+    pub(crate) batch_size: usize,
+    /// Number of compute threads, on which the bits depend too.
+    pub(crate) threads: usize,
+}
+
+impl ModelFacts {
+    /// Those of a run, if its manifest describes the model.
+    pub(crate) fn of(manifest: &Manifest) -> Option<ModelFacts> {
+        let train = &manifest.train;
+        Some(ModelFacts {
+            model: manifest.model.clone()?,
+            precision: manifest.precision,
+            batch_size: train.eval_batch_size.unwrap_or(train.batch_size).max(1),
+            threads: threads::threads().asked,
+        })
+    }
+
+    /// Those of a checkpoint's manifest, if it describes the model.
+    ///
+    /// # Errors
+    ///
+    /// If a value is not one of a manifest.
+    pub(super) fn of_json(manifest: &Value) -> Result<Option<ModelFacts>, String> {
+        #[derive(Deserialize)]
+        struct Relevant {
+            model: Option<ModelConfig>,
+            #[serde(default)]
+            precision: Precision,
+            threads: Option<usize>,
+            train: Sizes,
+        }
+        #[derive(Deserialize)]
+        struct Sizes {
+            batch_size: usize,
+            eval_batch_size: Option<usize>,
+        }
+        if manifest.get("model").is_none_or(Value::is_null) {
+            return Ok(None);
+        }
+        let found = Relevant::deserialize(manifest).map_err(|error| error.to_string())?;
+        let Relevant { model, train, .. } = found;
+        let facts = model.map(|model| ModelFacts {
+            model,
+            precision: found.precision,
+            batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
+            threads: found.threads.unwrap_or_else(|| threads::threads().asked),
+        });
+        facts.map(ModelFacts::checked).transpose()
+    }
+
+    /// Checks the numbers.
+    pub(super) fn checked(self) -> Result<ModelFacts, String> {
+        if self.batch_size == 0 {
+            return Err("`batch_size` is 0".to_owned());
+        }
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return Err(format!(
+                "`threads` is {}, not from 1 to {MOST_THREADS}",
+                self.threads
+            ));
+        }
+        Ok(self)
+    }
+}
