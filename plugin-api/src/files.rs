@@ -100,7 +100,7 @@ fn is_inside(directory: &Path, path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes a file atomically: completely or not at all; readers meanwhile see the old content.
+/// Writes a file atomically: completely or not at all, also if the power fails; readers meanwhile see the old content.
 ///
 /// Creates the directory if it is missing. For files that are appended to, see [`LogFile`](crate::LogFile).
 ///
@@ -117,7 +117,9 @@ pub fn write_atomically(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Re
     let mut draft = path.as_os_str().to_owned();
     draft.push(".part");
     let draft = PathBuf::from(draft);
-    let written = write_new(&draft, content.as_ref()).and_then(|()| fs::rename(&draft, path));
+    let written = write_new(&draft, content.as_ref())
+        .and_then(|()| fs::rename(&draft, path))
+        .and_then(|()| sync_directory(path));
     if written.is_err() {
         // Best effort: the write error is reported, a failure to remove the draft adds nothing.
         drop(fs::remove_file(&draft));
@@ -132,7 +134,23 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(content)
+    file.write_all(content)?;
+    // A name that is on disk before its bytes would be that of an empty file.
+    file.sync_all()
+}
+
+/// Syncs the directory of a file that has just got its name.
+#[cfg(unix)]
+fn sync_directory(file: &Path) -> io::Result<()> {
+    match file.parent() {
+        Some(directory) if directory != Path::new("") => fs::File::open(directory)?.sync_all(),
+        _ => fs::File::open(".")?.sync_all(),
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_file: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
 //! | `threads` | no more are started than the process may use, and results are those of as many as are asked for |
+//! | `injection` | a run that is killed, loses power or has a call fail at any call that changes its directory ends as an undisturbed one |
 //! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
 //! | `steering` | frozen parameters, momenta, batches of an update and statistics, as hooks ask for them |
 //! | `stopping` | signals, failures, and directories that are in use |
@@ -95,6 +96,11 @@ mod hook_docs;
 mod keeping;
 mod kept;
 
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod injection;
 mod isolation;
 mod large_batch;
 mod large_data;

@@ -10,6 +10,11 @@ mod build;
 mod c_plugin;
 pub mod generated;
 pub mod in_process;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub mod injection;
 #[cfg(unix)]
 pub mod kill;
 mod manifest;

@@ -1,0 +1,207 @@
+//! Disturbed runs, continued as a user would, and compared with an undisturbed one.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::call::Point;
+use super::outcome::Outcome;
+use super::record::{Cut, Recording, record, run_failing};
+use super::tables::Tables;
+use super::tree::Tree;
+use crate::{Finished, Workplace};
+
+/// What ends a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A kill.
+    Killed,
+    /// A power failure, of which only what was made durable is left.
+    LeastLeft,
+    /// A power failure after which all names are there, and of files the bytes that were made durable.
+    NamesLeft,
+}
+
+/// All of them.
+pub const ENDS: [End; 3] = [End::Killed, End::LeastLeft, End::NamesLeft];
+
+/// How calls fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failing {
+    /// One call, as on a faulty disk.
+    Once,
+    /// It and all further ones that need space, as on a full disk.
+    FullDisk,
+}
+
+/// A run's manifest, what an undisturbed run leaves, and a place for disturbed ones.
+pub struct Trial {
+    place: Workplace,
+    expected: Tables,
+    twin: Tables,
+    /// Number of warnings of an undisturbed run.
+    warnings: usize,
+    /// Outcomes by what the directory was when the run was continued.
+    known: HashMap<Vec<u8>, Outcome>,
+}
+
+impl Trial {
+    /// Runs a manifest, whose output directory is `out`, twice undisturbed, the second time recorded.
+    ///
+    /// # Errors
+    ///
+    /// If a run fails, or can't be recorded.
+    pub fn new(plugins: &[&str], manifest: &Value) -> io::Result<(Trial, Recording)> {
+        let place = Workplace::new(plugins);
+        let done = |finished: &Finished| match finished.code {
+            0 => Ok(()),
+            _ => Err(io::Error::other(finished.stderr.clone())),
+        };
+        done(&place.run(manifest))?;
+        let twin = Tables::of(&place.path("out"))?;
+        let mut trial = Trial {
+            expected: Tables::of(&place.path("out"))?,
+            twin,
+            warnings: 0,
+            place,
+            known: HashMap::new(),
+        };
+        trial.empty()?;
+        let command = trial.place.command(&["run", "manifest.json"]);
+        let recording = record(command, &trial.out()?)?;
+        done(&recording.finished)?;
+        trial.warnings = warnings(&recording.finished);
+        trial.expected = Tables::of(&trial.out()?)?;
+        let difference = trial.expected.compare(&trial.twin, &trial.twin);
+        if difference.weights {
+            return Err(io::Error::other("two undisturbed runs differ"));
+        }
+        Ok((trial, recording))
+    }
+
+    /// The output directory's path.
+    fn out(&self) -> io::Result<PathBuf> {
+        self.place.path("out").canonicalize()
+    }
+
+    fn empty(&self) -> io::Result<()> {
+        let out = self.place.path("out");
+        match fs::remove_dir_all(&out) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::create_dir(out)
+    }
+
+    /// Continues a run that ended at a cut.
+    ///
+    /// # Errors
+    ///
+    /// If the directory can't be made or read.
+    pub fn after(&mut self, cut: &Cut, end: End) -> io::Result<Outcome> {
+        let left = match end {
+            End::Killed => &cut.killed,
+            End::LeastLeft => &cut.least,
+            End::NamesLeft => &cut.names,
+        };
+        self.continued(left)
+    }
+
+    fn continued(&mut self, left: &Tree) -> io::Result<Outcome> {
+        let digest = left.digest();
+        if let Some(known) = self.known.get(&digest) {
+            return Ok(known.clone());
+        }
+        self.empty()?;
+        left.make(&self.place.path("out"))?;
+        let outcome = self.to_the_end()?;
+        self.known.insert(digest, outcome.clone());
+        Ok(outcome)
+    }
+
+    /// Resumes what is in the output directory, or starts over if that is refused.
+    fn to_the_end(&self) -> io::Result<Outcome> {
+        let resumed = self.place.sconce(&["run", "manifest.json", "--resume"]);
+        match resumed.code {
+            // Warnings of a resumed run, as of a checkpoint that was passed over, excuse nothing.
+            0 => return self.judge(false),
+            2 if says_what_to_do(&resumed) => {}
+            _ => return Ok(failed("the resumed run", &resumed)),
+        }
+        let again = self.place.sconce(&["run", "manifest.json", "--overwrite"]);
+        if again.code != 0 {
+            return Ok(failed("the run from the beginning", &again));
+        }
+        Ok(match self.judge(false)? {
+            Outcome::Same => Outcome::StartedOver,
+            other => other,
+        })
+    }
+
+    /// Compares what is in the output directory.
+    fn judge(&self, has_warned: bool) -> io::Result<Outcome> {
+        let found = Tables::of(&self.place.path("out"))?;
+        let difference = self.expected.compare(&self.twin, &found);
+        Ok(Outcome::of(&difference, has_warned))
+    }
+
+    /// Runs from the beginning with calls that fail from a point on, and continues it if it fails.
+    ///
+    /// # Errors
+    ///
+    /// If the directory can't be made or read.
+    pub fn with_error(
+        &mut self,
+        point: &Point,
+        number: i32,
+        failing: Failing,
+    ) -> io::Result<Option<Outcome>> {
+        self.empty()?;
+        let mut has_begun = false;
+        let fate = |next: &Point| {
+            let is_here = next == point;
+            has_begun |= is_here;
+            let needs_space = !matches!(next.call, "unlink" | "fsync" | "ftruncate");
+            let fails = is_here || failing == Failing::FullDisk && has_begun && needs_space;
+            fails.then_some(number)
+        };
+        let command = self.place.command(&["run", "manifest.json"]);
+        let finished = run_failing(command, &self.out()?, fate)?;
+        if !has_begun {
+            return Ok(None);
+        }
+        let outcome = match finished.code {
+            0 => self.judge(warnings(&finished) > self.warnings)?,
+            // With 2, before anything was trained.
+            2 | 4 | 7 => self.to_the_end()?,
+            _ => failed("the run", &finished),
+        };
+        Ok(Some(outcome))
+    }
+}
+
+/// Whether a refusal says how to go on.
+fn says_what_to_do(refused: &Finished) -> bool {
+    ["--resume", "--overwrite", "--output", "--allow-changes"]
+        .iter()
+        .any(|way| refused.stderr.contains(way))
+}
+
+fn failed(what: &str, finished: &Finished) -> Outcome {
+    let lines: Vec<&str> = finished.stderr.lines().collect();
+    let errors = lines.iter().position(|line| line.contains("error"));
+    let shown = lines.get(errors.unwrap_or_default()..).unwrap_or_default();
+    let shown: Vec<&str> = shown.iter().take(4).map(|line| line.trim()).collect();
+    Outcome::Failed(format!(
+        "{what} ended with code {}: {}",
+        finished.code,
+        shown.join(" / ")
+    ))
+}
+
+fn warnings(finished: &Finished) -> usize {
+    finished.stderr.matches("warning").count()
+}
