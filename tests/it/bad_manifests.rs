@@ -174,8 +174,16 @@ fn what_is_no_json_is_reported_with_line_column_and_excerpt() {
         ("{\"seed\": 1", &["the file ends inside an object"]),
         ("{} {}", &["more behind the end of the document"]),
         (
-            "{\"seed\": 1 // comment\n}",
-            &["manifest.json:1:12", "JSON has no comments"],
+            "{\"seed\": 1 # comment\n}",
+            &["manifest.json:1:12", "a comment begins with `//`"],
+        ),
+        (
+            "{\"seed\": 1 // one\n /* two\n}",
+            &["manifest.json:2:2", "a comment ends with `*/`"],
+        ),
+        (
+            "{\"seed\": 1, // one\n \"sed\": 2 /* two */ }",
+            &["manifest.json:2:2", "unknown key `sed`"],
         ),
         ("{\"name\": 'digits'}", &["strings need double quotes"]),
         ("{\"test\": True}", &["expected a value", "`true`, `false`"]),

@@ -113,19 +113,6 @@ fn a_renamed_class_of_a_folder_is_named_with_its_files() {
 }
 
 #[test]
-fn a_setting_that_is_none_is_refused() {
-    let place = Workplace::new(&[]);
-    place.write(&tiny());
-    let check =
-        |value| place.sconce_in(&["check", "manifest.json"], &[("SCONCE_DATA_HASH", value)]);
-    check("sometimes").expect(
-        2,
-        &["`SCONCE_DATA_HASH` can be `cached` or `always`, not `sometimes`"],
-    );
-    check("always").expect(0, &[]);
-}
-
-#[test]
 fn ranks_with_other_data_are_refused() {
     let team = tempfile::tempdir().expect("a directory");
     let start = |rank: &str, text: &str| {

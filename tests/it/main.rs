@@ -56,6 +56,7 @@
 //! | `references` | metrics, modules and data sets that entries name |
 //! | `model_directory` | a trained model predicts without its training data and manifest, or says why it can't |
 //! | `validations` | validations by epochs and by iterations, and what resumes in the middle |
+//! | `variables` | values of environment variables that mean nothing are refused |
 //! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
 #![allow(
@@ -136,5 +137,6 @@ mod times;
 mod training;
 mod trial_loads;
 mod validations;
+mod variables;
 mod versions;
 mod view;

@@ -25,7 +25,7 @@ use sconce_plugin_api::ext::Collection;
 use crate::hook_id::HookId;
 
 /// Environment variable that makes tensors on the CPU be copied as those of a device, for tests: `always`.
-const VARIABLE: &str = "SCONCE_HOOK_COPIES";
+pub(crate) const VARIABLE: &str = "SCONCE_HOOK_COPIES";
 
 /// Whether tensors on the CPU are copied for hooks too.
 pub(crate) fn always_copies() -> bool {

@@ -39,7 +39,7 @@ pub(crate) use entry::refuse;
 pub use exposed::{Exposed, ModuleTensors};
 pub use gpu::RunGpu;
 pub use host_copies::CopyCosts;
-pub(crate) use host_copies::always_copies;
+pub(crate) use host_copies::{VARIABLE as HOST_COPIES, always_copies};
 pub use late::{LateBatch, LateMeasure, LateMeasures, ReadLoss};
 pub(crate) use passes::{Passes, Results};
 pub use ranks::RanksView;

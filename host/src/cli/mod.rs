@@ -50,6 +50,7 @@ mod together;
 mod trained;
 mod trust;
 mod validate;
+mod variables;
 mod verbosity;
 mod welcome;
 
@@ -271,6 +272,10 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     } = &command
     {
         return isolation::answer(*parent, files, library, rules);
+    }
+    if let Err(failure) = variables::check() {
+        output::diagnostics(&failure.diagnostics);
+        return failure.code;
     }
     trial::enable();
     #[cfg(unix)]

@@ -4,6 +4,7 @@
 //! [`OptimizerConfig`] next to what they configure. The types yield the JSON Schema ([`json_schema`]), and
 //! checking a manifest against it yields the error messages ([`schema_check`]).
 
+mod comments;
 mod device;
 mod distributed;
 pub(crate) mod document;

@@ -1,11 +1,11 @@
-//! Parses a text as JSON, or describes its syntax error.
+//! Parses a text as JSON, with comments or without, or describes its syntax error.
 
 use std::ops::Range;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::JsonSource;
+use super::{JsonSource, comments};
 use crate::diagnostic::Diagnostic;
 use crate::shell_word::shell_word;
 
@@ -19,7 +19,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
         let message = format!("the manifest `{}` is empty", path.display());
         return Err(Diagnostic::new(message).hint("`{}` is the least that JSON can be"));
     }
-    serde_json::from_str(text).map_err(|error| {
+    serde_json::from_str(&comments::blanked(text)).map_err(|error| {
         if let Some(other) = other_language(path, text) {
             return other;
         }
@@ -130,9 +130,8 @@ fn in_words(message: &str) -> &str {
 fn hint(message: &str, found: &str) -> Option<&'static str> {
     let is_word = found.starts_with(|c: char| c.is_alphabetic());
     match message {
-        _ if found.starts_with("//") || found.starts_with("/*") || found.starts_with('#') => {
-            Some("JSON has no comments")
-        }
+        _ if found.starts_with("/*") => Some("a comment ends with `*/`"),
+        _ if found.starts_with('#') => Some("a comment begins with `//`"),
         "trailing comma" => Some("JSON has no comma behind the last element"),
         _ if found.starts_with('\'') => Some("strings need double quotes"),
         "key must be a string" => Some("keys need double quotes"),

@@ -1,4 +1,4 @@
-//! Explanation of a manifest's keys, from its schema, since JSON has no comments.
+//! Explanation of a manifest's keys, from its schema.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Text of the file next to the manifest.
 pub(super) fn notes(manifest: &Value, schema: &Value, file: &str) -> String {
     let mut text = format!(
-        "# What stands in `{file}`\n\nJSON has no comments, so they stand here. Relative paths start at \
+        "# What stands in `{file}`\n\nA manifest is shorter without comments, so they stand here. Relative paths start at \
          the manifest's directory.\n"
     );
     let empty = Map::new();
