@@ -150,7 +150,7 @@ impl RunDriver for Recorder {
         if point == Point::AfterLoop && phase.is_empty() && self.interrupted_at_end {
             self.interrupted_at = Some(self.position.iteration);
         }
-        if point == Point::AfterEpoch && self.rolls_back {
+        if point == Point::AfterEpoch && phase.is_empty() && self.rolls_back {
             self.rolls_back = false;
             self.position = self.saved.clone().ok_or("nothing saved".to_owned())?;
             return Err(Leave::RolledBack);
