@@ -108,15 +108,14 @@ pub(super) const PAGES: [Page; 5] = [
                 ),
             ),
             (
-                "sconce predict FILE --checkpoint C [--input DATA] [--format csv]",
+                "sconce predict RUN --input DATA [--format csv]",
                 Runs(
                     &[
-                        "sconce predict mine.json --checkpoint runs/mine/weights.safetensors",
                         "unset SCONCE_SET_DATA; sconce new-run table.json --yes --data table.csv && \
-                         sconce run table.json && sconce predict table.json --checkpoint \
-                         runs/table/weights.safetensors --input table.csv --format csv",
+                         sconce run table.json && sconce predict runs/table --input table.csv --format csv",
+                        "sconce predict runs/table/model --input - < table.csv",
                     ],
-                    &["\"class\":", "index,row,class,"],
+                    &["index,row,class,", "\"class\":"],
                 ),
             ),
             (
@@ -291,19 +290,13 @@ pub(super) const PAGES: [Page; 5] = [
                 Runs(&["sconce run mine.json --resume"], &["resumes from"]),
             ),
             (
-                "sconce eval FILE --checkpoint runs/NAME/weights.safetensors",
-                Runs(
-                    &["sconce eval mine.json --checkpoint runs/mine/weights.safetensors"],
-                    &["accuracy"],
-                ),
-            ),
-            (
-                "sconce predict FILE --checkpoint runs/NAME/weights.safetensors --format csv",
+                "sconce predict runs/NAME --input NEW --format csv",
                 Runs(
                     &[
-                        "sconce predict mine.json --checkpoint runs/mine/weights.safetensors --format csv",
+                        "unset SCONCE_SET_DATA; sconce new-run table.json --yes --data table.csv && \
+                         sconce run table.json && sconce predict runs/table --input table.csv --format csv",
                     ],
-                    &["index,class,"],
+                    &["index,row,class,"],
                 ),
             ),
             (
