@@ -55,6 +55,7 @@
 //! | `foreseen` | what can be known before a run, `check` and `run` report before it |
 //! | `references` | metrics, modules and data sets that entries name |
 //! | `model_directory` | a trained model predicts without its training data and manifest, or says why it can't |
+//! | `target_scaling` | metrics and predictions of scaled targets are in the data's own units |
 //! | `validations` | validations by epochs and by iterations, and what resumes in the middle |
 //! | `variables` | values of environment variables that mean nothing are refused |
 //! | `versions` | plugins of an older and a newer API |
@@ -131,6 +132,7 @@ mod signatures;
 mod steering;
 mod stopping;
 mod swap;
+mod target_scaling;
 mod tensors;
 mod threads;
 mod times;

@@ -68,6 +68,7 @@ pub mod signature;
 mod split;
 mod synthetic;
 mod synthetic_digits;
+mod target_scaling;
 mod text;
 pub mod two_moons;
 mod watched_file;
@@ -94,6 +95,7 @@ pub use memory::MemoryUse;
 pub use portion::{Portion, Split};
 pub use preprocessing::Preprocessing;
 pub use sconce_nn::{Inputs, Targets};
+pub use target_scaling::{TargetScale, TargetScaling};
 pub use text::{
     TextConfig, TextDataset, TextError, TextPart, TextTransform, TextUnit, Unknown, Vocabulary,
 };

@@ -194,13 +194,17 @@ fn misfit(directory: &Path, problem: String) -> ModelDirectoryError {
 }
 
 impl TrainedModel {
-    /// Returns the outputs for a batch of inputs.
+    /// Returns the outputs for a batch of inputs, numbers in the data's own units.
     ///
     /// # Errors
     ///
     /// An error of candle.
     pub(crate) fn forward(&self, inputs: &Tensor) -> candle_core::Result<Tensor> {
-        self.network.forward(inputs, &mut Pass::evaluation())
+        let outputs = self.network.forward(inputs, &mut Pass::evaluation())?;
+        match self.preprocessing.target_scaling() {
+            Some(scaling) => scaling.original(&outputs.to_dtype(DType::F32)?),
+            None => Ok(outputs),
+        }
     }
 
     /// What was learnt from the training data.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
@@ -110,11 +110,23 @@ impl Task for Supervised {
     }
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
-        self.model.forward(&batch.inputs, pass)
+        let outputs = self.model.forward(&batch.inputs, pass)?;
+        match self.data.preprocessing.target_scaling() {
+            // Metrics and hooks get them in the data's own units.
+            Some(scaling) => scaling.original(&outputs.to_dtype(DType::F32)?),
+            None => Ok(outputs),
+        }
     }
 
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
-        self.loss.forward(outputs, &batch.targets)
+        match self.data.preprocessing.target_scaling() {
+            Some(scaling) => {
+                let outputs = scaling.scaled(outputs)?;
+                self.loss
+                    .forward(&outputs, &scaling.scaled(&batch.targets)?)
+            }
+            None => self.loss.forward(outputs, &batch.targets),
+        }
     }
 
     fn loss_weight(&self, batch: &Batch) -> Result<f64> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Portion;
+use crate::{Portion, TargetScale};
 
 /// A CSV table: one line per sample, with numeric or categorical columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,10 @@ pub struct CsvConfig {
     /// Whether targets are classes or numbers. Default: numbers if the column has only numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_kind: Option<TargetKind>,
+    /// Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the table's own units.
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scaling: Option<TargetScale>,
     /// Columns to use as inputs, in this order. Default: all except the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]

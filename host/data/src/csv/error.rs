@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::UnknownCategory;
+use crate::TargetScale;
 
 /// A table that can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -179,6 +180,30 @@ pub enum CsvError {
     SeveralClasses {
         /// Number of target columns.
         found: usize,
+    },
+    /// Targets that are classes are to be scaled.
+    #[error(
+        "`data.target_scaling` is for numbers, and the targets are classes: leave it out, or set `data.target_kind` to \
+         \"numbers\""
+    )]
+    ScaledClasses,
+    /// A target has no logarithm.
+    #[error(
+        "line {line} of `{}`: the target `{name}` is {found}, and `data.target_scaling` \"{}\" needs numbers above {}: \
+         take \"standard\"",
+        file.display(), scale.name(), scale.bound()
+    )]
+    NotScalable {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// Name of the column.
+        name: String,
+        /// Text found.
+        found: String,
+        /// The scale.
+        scale: TargetScale,
     },
     /// A class does not occur in the training file.
     #[error(

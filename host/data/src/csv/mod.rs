@@ -36,7 +36,7 @@ use super::data_files::{RowHasher, is_recording, note_rows};
 use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::preprocessing::InputNotes;
 use super::split::{self, Part};
-use super::{Dataset, Preprocessing, Splits};
+use super::{Dataset, Preprocessing, Splits, TargetScaling};
 use columns::TARGET;
 use format::TableFormat;
 use rows::{EncodedRows, Used};
@@ -86,6 +86,14 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         }
         (_, false) => split::split(seed, total, val.taken(), test.taken())?,
     };
+    let scaling = match config.target_scaling {
+        None => None,
+        Some(scale) => {
+            let numbers = target::scalable(&table, &target_places, &used.rows, &values, scale)?;
+            let width = target_places.len();
+            Some(TargetScaling::fit(scale, numbers, width, &parts.train))
+        }
+    };
     let row = |&index: &u32| used.rows.get(index as usize).copied();
     let training: Vec<usize> = parts.train.iter().filter_map(row).collect();
     let encoder = Arc::new(Encoder::fit(&table, &columns, &training, config));
@@ -108,7 +116,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         of_training(&mut notes),
     )?;
     let samples = Arc::new(samples(inputs, values, total, &encoder));
-    let transform = CsvTransform::new(format, Arc::clone(&encoder), target, &table);
+    let transform = CsvTransform::new(format, Arc::clone(&encoder), target, scaling, &table);
     let dataset = |samples: &Arc<Samples>, indices: Vec<u32>, rows: &Arc<[usize]>| {
         NumberDataset::new(Arc::clone(samples), indices, transform.targets().clone())
             .of_rows(Arc::clone(rows))
@@ -191,6 +199,9 @@ fn own_file(
     let used = Used::of(&table, &places, &target_places, config)?;
     note_fields(&table, &places, &target_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
+    if let Some(scale) = config.target_scaling {
+        target::scalable(&table, &target_places, &used.rows, &values, scale)?;
+    }
     let mut notes = InputNotes::default();
     let used_rows = used.rows.iter().copied();
     let inputs = rows::encode(&table, &places, used_rows, encoder, of_training(&mut notes))?;

@@ -6,9 +6,9 @@ use super::columns::{TARGET, not_a_number};
 use super::scan::{Missing, Scan, number};
 use super::table::Table;
 use super::{CsvConfig, CsvError, TargetKind};
-use crate::Targets;
 use crate::numbers::TargetValues;
 use crate::preprocessing::target_names;
+use crate::{TargetScale, Targets};
 
 /// Target columns and their kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +135,34 @@ impl TargetColumns {
             Targets::Numbers(names) => TargetValues::Numbers(vec![0.0; rows * names.len()]),
         }
     }
+}
+
+/// Returns the values of these rows if they can all be scaled.
+pub(super) fn scalable<'a>(
+    table: &Table,
+    places: &[usize],
+    rows: &[usize],
+    values: &'a TargetValues,
+    scale: TargetScale,
+) -> Result<&'a [f32], CsvError> {
+    let TargetValues::Numbers(numbers) = values else {
+        return Err(CsvError::ScaledClasses);
+    };
+    let fields = rows
+        .iter()
+        .flat_map(|&row| places.iter().map(move |&place| (row, place)));
+    for ((row, place), value) in fields.zip(numbers) {
+        if !scale.takes(*value) {
+            return Err(CsvError::NotScalable {
+                file: table.file.clone(),
+                line: table.line(row),
+                name: table.names.get(place).cloned().unwrap_or_default(),
+                found: table.field(row, place).to_owned(),
+                scale,
+            });
+        }
+    }
+    Ok(numbers)
 }
 
 /// Returns numbers if the column has only numbers, otherwise classes.

@@ -13,7 +13,7 @@ use super::target::TargetColumns;
 use super::{CsvError, TableFormat};
 use crate::numbers::{NumberDataset, Samples};
 use crate::preprocessing::{InputDescription, InputNotes, OpenedInput};
-use crate::{DataError, Targets};
+use crate::{DataError, TargetScaling, Targets};
 
 /// Source of the column names, in messages about other files.
 pub(super) const TRAINING_FILE: &str = "the training file";
@@ -25,6 +25,8 @@ pub struct CsvTransform {
     pub(super) format: TableFormat,
     pub(super) encoder: Arc<Encoder>,
     pub(super) target: TargetColumns,
+    /// Scaling of the targets, if they are scaled.
+    pub(super) scaling: Option<TargetScaling>,
     /// Other columns of the training file.
     pub(super) ignored: Vec<String>,
 }
@@ -38,6 +40,8 @@ struct StoredTransform {
     width: usize,
     encoder: Encoder,
     target: TargetColumns,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scaling: Option<TargetScaling>,
     ignored: Vec<String>,
 }
 
@@ -48,6 +52,7 @@ impl From<CsvTransform> for StoredTransform {
             width: transform.encoder.width(),
             encoder: transform.encoder.as_ref().clone(),
             target: transform.target,
+            scaling: transform.scaling,
             ignored: transform.ignored,
         }
     }
@@ -68,10 +73,18 @@ impl TryFrom<StoredTransform> for CsvTransform {
             .format
             .delimiter()
             .map_err(|error| error.to_string())?;
+        if stored.scaling.is_some() && !matches!(stored.target.targets, Targets::Numbers(_)) {
+            return Err("only numbers are scaled as targets".to_owned());
+        }
+        let scaled = stored.scaling.as_ref().map(TargetScaling::len);
+        if scaled.is_some_and(|scaled| scaled != stored.target.names.len()) {
+            return Err("each target has its scaling, or none".to_owned());
+        }
         let transform = CsvTransform {
             format: stored.format,
             encoder: Arc::new(stored.encoder),
             target: stored.target,
+            scaling: stored.scaling,
             ignored: stored.ignored,
         };
         let names: Vec<String> = transform.known_columns().cloned().collect();
@@ -87,12 +100,14 @@ impl CsvTransform {
         format: TableFormat,
         encoder: Arc<Encoder>,
         target: TargetColumns,
+        scaling: Option<TargetScaling>,
         table: &Table,
     ) -> CsvTransform {
         let mut transform = CsvTransform {
             format,
             encoder,
             target,
+            scaling,
             ignored: Vec::new(),
         };
         let known: Vec<&String> = transform.known_columns().collect();
@@ -109,6 +124,11 @@ impl CsvTransform {
     /// Returns the targets.
     pub fn targets(&self) -> &Targets {
         &self.target.targets
+    }
+
+    /// Returns the scaling of the targets, if they are scaled.
+    pub fn target_scaling(&self) -> Option<&TargetScaling> {
+        self.scaling.as_ref()
     }
 
     /// Returns the names of the target columns, which an input may lack.

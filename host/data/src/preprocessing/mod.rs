@@ -28,7 +28,7 @@ use crate::arrays::ArrayTransform;
 use crate::csv::CsvTransform;
 use crate::images::ImageTransform;
 use crate::text::TextTransform;
-use crate::{DataError, Inputs, Targets, Vocabulary};
+use crate::{DataError, Inputs, TargetScaling, Targets, Vocabulary};
 
 /// What was learnt from the training data; transforms other data in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +102,14 @@ impl Preprocessing {
             Preprocessing::Arrays(arrays) => arrays.targets().clone(),
             Preprocessing::Text(text) => Targets::ClassPerPosition(text.vocabulary().names()),
             Preprocessing::Generated(samples) => samples.targets.clone(),
+        }
+    }
+
+    /// Returns the scaling of numeric targets for the loss, if there is one: a model's outputs are scaled as they are.
+    pub fn target_scaling(&self) -> Option<&TargetScaling> {
+        match self {
+            Preprocessing::Csv(table) => table.target_scaling(),
+            _ => None,
         }
     }
 
