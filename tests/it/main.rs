@@ -52,6 +52,7 @@
 //! | `c_hooks` | hooks in C and C++ train as those in Rust do, and their failures are reported |
 //! | `candle_gradients` | which of candle's operations can be trained through |
 //! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
+//! | `folds` | each sample is validated in one fold, and folds are compared by mean and deviation |
 //! | `foreseen` | what can be known before a run, `check` and `run` report before it |
 //! | `references` | metrics, modules and data sets that entries name |
 //! | `model_directory` | a trained model predicts without its training data and manifest, or says why it can't |
@@ -91,6 +92,7 @@ mod examples;
 mod fault_table;
 mod faults;
 mod finite;
+mod folds;
 mod foreseen;
 mod gradient_audit;
 mod hangs;

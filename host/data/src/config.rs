@@ -62,6 +62,9 @@ pub struct IdxConfig {
     /// Whether a `count` or `fraction` keeps the class proportions of the files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
+    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
     /// Names of the classes; their number limits the labels. Default: the digits 0 to 9.
     #[serde(default = "digits")]
     #[schemars(length(min = 1, max = 256))]

@@ -195,12 +195,22 @@ pub enum DataError {
         found: Vec<usize>,
     },
     /// A split has too many or too few options.
-    #[error("`data.{phase}` must have exactly one of `count`, `fraction`, or {own}")]
+    #[error(
+        "`data.{phase}` must have exactly one of `count`, `fraction`, `fold` with `folds`, or {own}"
+    )]
     SplitForm {
         /// Phase, `val` or `test`.
         phase: &'static str,
         /// Options for separate files.
         own: &'static str,
+    },
+    /// A fold is half said, or one of the test.
+    #[error(
+        "`data.{phase}` can't be a fold so: folds are for `data.val`, as `{{\"fold\": 1, \"folds\": 5}}`, once with each number"
+    )]
+    FoldForm {
+        /// Phase, `val` or `test`.
+        phase: &'static str,
     },
     /// An option of a split is out of range.
     #[error("`data.{phase}.{key}` must be {range}, found {found}")]

@@ -51,7 +51,12 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
     let val = split::part(config.val.as_ref(), "val", total)?;
     let test = split::part(config.test.as_ref(), "test", total)?;
     let taken = (val.taken(), test.taken());
-    let parts = split::of_classes(seed, images.classes(), config.stratified, taken)?;
+    let parts = split::of_classes(
+        config.split_seed.unwrap_or(seed),
+        images.classes(),
+        config.stratified,
+        taken,
+    )?;
     let assembly = Assembly {
         classes: classes.clone(),
         normalise: &config.normalise,

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Source of a phase's data: exactly one of `count`, `fraction`, or `file`.
+use super::split::Amount;
+
+/// Source of a phase's data: exactly one of `count`, `fraction`, `fold` with `folds`, or `file`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Portion {
@@ -17,12 +19,31 @@ pub struct Portion {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub fraction: Option<f64>,
+    /// Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub fold: Option<usize>,
+    /// Number of these parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
+    pub folds: Option<usize>,
     /// Path of a separate file (or folder, if the training data is one).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }
 
-/// Source of a phase's data: exactly one of `count`, `fraction`, or `images` with `labels`.
+impl Portion {
+    pub(super) fn amount(&self) -> Amount {
+        Amount {
+            count: self.count,
+            fraction: self.fraction,
+            fold: self.fold,
+            folds: self.folds,
+        }
+    }
+}
+
+/// Source of a phase's data: exactly one of `count`, `fraction`, `fold` with `folds`, or `images` with `labels`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Split {
@@ -34,10 +55,29 @@ pub struct Split {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub fraction: Option<f64>,
+    /// Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub fold: Option<usize>,
+    /// Number of these parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
+    pub folds: Option<usize>,
     /// Path of a separate file with images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<PathBuf>,
     /// Path of the file with their labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<PathBuf>,
+}
+
+impl Split {
+    pub(super) fn amount(&self) -> Amount {
+        Amount {
+            count: self.count,
+            fraction: self.fraction,
+            fold: self.fold,
+            folds: self.folds,
+        }
+    }
 }

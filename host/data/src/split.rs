@@ -14,11 +14,71 @@ pub(super) struct Parts {
     pub(super) test: Vec<u32>,
 }
 
+/// One of `folds` equal parts of the training data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fold {
+    /// Its number, from 1.
+    fold: usize,
+    folds: usize,
+}
+
+/// Samples that a phase takes from the training data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Count(usize),
+    Fold(Fold),
+}
+
+impl Taken {
+    /// Returns their number in data of `total` samples.
+    fn count(self, total: usize) -> usize {
+        match self {
+            Taken::Count(count) => count,
+            Taken::Fold(Fold { folds, .. }) => total.div_ceil(folds),
+        }
+    }
+}
+
+/// How much of the training data a split takes, as in the manifest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Amount {
+    pub(super) count: Option<usize>,
+    pub(super) fraction: Option<f64>,
+    pub(super) fold: Option<usize>,
+    pub(super) folds: Option<usize>,
+}
+
+impl Amount {
+    /// Returns the fold, if both of its numbers are there and in range.
+    fn fold(self, phase: &'static str) -> Result<Option<Fold>, DataError> {
+        let (fold, folds) = match (self.fold, self.folds) {
+            (None, None) => return Ok(None),
+            (Some(fold), Some(folds)) if phase == "val" => (fold, folds),
+            _ => return Err(DataError::FoldForm { phase }),
+        };
+        let outside = |key, range, found: usize| DataError::SplitRange {
+            phase,
+            key,
+            range,
+            found: found as f64,
+        };
+        if folds < 2 {
+            return Err(outside("folds", "at least 2", folds));
+        }
+        if !(1..=folds).contains(&fold) {
+            return Err(outside("fold", "from 1 to `folds`", fold));
+        }
+        Ok(Some(Fold { fold, folds }))
+    }
+}
+
 /// Source of a phase's data, after checking; `F` denotes separate files.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part<F> {
     /// Number of samples of the training data.
     Count(usize),
+    /// One of equal parts of the training data.
+    Fold(Fold),
     /// Separate files.
     Own(F),
     /// No data for this phase.
@@ -26,11 +86,12 @@ pub(super) enum Part<F> {
 }
 
 impl<F> Part<F> {
-    /// Returns the number of samples to take from the training data.
-    pub(super) fn taken(&self) -> usize {
+    /// Returns the samples to take from the training data.
+    pub(super) fn taken(&self) -> Taken {
         match self {
-            Part::Count(count) => *count,
-            Part::Own(_) | Part::Nothing => 0,
+            Part::Count(count) => Taken::Count(*count),
+            Part::Fold(fold) => Taken::Fold(*fold),
+            Part::Own(_) | Part::Nothing => Taken::Count(0),
         }
     }
 
@@ -41,6 +102,7 @@ impl<F> Part<F> {
     ) -> Result<Part<T>, DataError> {
         Ok(match self {
             Part::Count(count) => Part::Count(count),
+            Part::Fold(fold) => Part::Fold(fold),
             Part::Own(files) => Part::Own(read(files)?),
             Part::Nothing => Part::Nothing,
         })
@@ -62,7 +124,7 @@ pub(super) fn part<'a>(
         _ => OwnFiles::Half,
     };
     let keys = "`images` with `labels`";
-    one_of(phase, total, split.count, split.fraction, own, keys)
+    one_of(phase, total, split.amount(), own, keys)
 }
 
 /// Returns the source given by a one-file split, for training data of `total` samples.
@@ -78,7 +140,7 @@ pub(super) fn portion<'a>(
         None => OwnFiles::Unsaid,
         Some(file) => OwnFiles::Said(file.as_path()),
     };
-    one_of(phase, total, portion.count, portion.fraction, own, "`file`")
+    one_of(phase, total, portion.amount(), own, "`file`")
 }
 
 /// Whether a split names separate files.
@@ -94,18 +156,30 @@ pub(super) enum OwnFiles<F> {
 pub(super) fn one_of<F>(
     phase: &'static str,
     total: usize,
-    count: Option<usize>,
-    fraction: Option<f64>,
+    amount: Amount,
     own: OwnFiles<F>,
     keys: &'static str,
 ) -> Result<Part<F>, DataError> {
+    if let Some(fold) = amount.fold(phase)? {
+        return match (amount, own) {
+            (
+                Amount {
+                    count: None,
+                    fraction: None,
+                    ..
+                },
+                OwnFiles::Unsaid,
+            ) => Ok(Part::Fold(fold)),
+            _ => Err(DataError::SplitForm { phase, own: keys }),
+        };
+    }
     let outside = |key, range, found| DataError::SplitRange {
         phase,
         key,
         range,
         found,
     };
-    match (count, fraction, own) {
+    match (amount.count, amount.fraction, own) {
         (Some(0), None, OwnFiles::Unsaid) => Err(outside("count", "at least 1", 0.0)),
         (Some(count), None, OwnFiles::Unsaid) => Ok(Part::Count(count)),
         (None, Some(fraction), OwnFiles::Unsaid) if fraction > 0.0 && fraction < 1.0 => Ok(
@@ -120,7 +194,7 @@ pub(super) fn one_of<F>(
 }
 
 /// Selects `val` and `test` samples out of `total` at random from the seed.
-pub(super) fn split(seed: u64, total: usize, val: usize, test: usize) -> Result<Parts, DataError> {
+pub(super) fn split(seed: u64, total: usize, val: Taken, test: Taken) -> Result<Parts, DataError> {
     stratified(seed, &vec![0; total], val, test)
 }
 
@@ -129,7 +203,7 @@ pub(super) fn of_classes(
     seed: u64,
     classes: &[u32],
     is_stratified: bool,
-    (val, test): (usize, usize),
+    (val, test): (Taken, Taken),
 ) -> Result<Parts, DataError> {
     if is_stratified {
         stratified(seed, classes, val, test)
@@ -140,23 +214,33 @@ pub(super) fn of_classes(
 
 /// Like [`split`], but keeps the proportions of these classes in all parts.
 ///
-/// Counts are rounded by the largest-remainder method.
+/// Counts are rounded by the largest-remainder method; of folds, each class has as many samples in one as in another, or
+/// one more.
 pub(super) fn stratified(
     seed: u64,
     classes: &[u32],
-    val: usize,
-    test: usize,
+    val: Taken,
+    test: Taken,
 ) -> Result<Parts, DataError> {
     let total = classes.len();
-    let taken = val.saturating_add(test);
+    let test = test.count(total);
+    let val_count = val.count(total.saturating_sub(test));
+    let taken = val_count.saturating_add(test);
     if taken >= total {
-        return Err(DataError::NothingLeft { total, val, test });
+        return Err(DataError::NothingLeft {
+            total,
+            val: val_count,
+            test,
+        });
     }
     let mut left = BTreeMap::new();
     for &class in classes {
         *left.entry(class).or_insert(0) += 1;
     }
-    let mut for_val = apportion(&mut left, val);
+    let mut for_val = match val {
+        Taken::Count(count) => apportion(&mut left, count),
+        Taken::Fold(_) => BTreeMap::new(),
+    };
     let mut for_test = apportion(&mut left, test);
     let order = if taken == 0 {
         (0..total as u32).collect()
@@ -177,10 +261,28 @@ pub(super) fn stratified(
         };
         part.push(sample);
     }
+    if let Taken::Fold(fold) = val {
+        take_fold(&mut parts, classes, fold);
+    }
     for part in [&mut parts.train, &mut parts.val, &mut parts.test] {
         part.sort_unstable();
     }
     Ok(parts)
+}
+
+/// Moves a fold of the training samples, which are in random order, to those of the validation: class by class, each
+/// sample belongs to the next fold.
+fn take_fold(parts: &mut Parts, classes: &[u32], Fold { fold, folds }: Fold) {
+    let class = |sample: &u32| classes.get(*sample as usize).copied();
+    parts.train.sort_by_key(class);
+    let all = std::mem::take(&mut parts.train).into_iter().enumerate();
+    for (place, sample) in all {
+        if place % folds + 1 == fold {
+            parts.val.push(sample);
+        } else {
+            parts.train.push(sample);
+        }
+    }
 }
 
 /// Distributes `seats` over the classes in proportion to the samples `left` in each, and subtracts them:

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sconce_plugin_api::Rule;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::past_run::PastRun;
@@ -50,14 +51,18 @@ pub(super) fn compare(arguments: &CompareArgs) -> u8 {
     let labels = labels(&runs);
     let (metrics, last) = tables_of_metrics(&runs);
     let differences = differences(&runs);
+    let spreads = are_folds(&differences).then(|| Spread::of_all(&metrics));
     if arguments.json {
-        let object = json!({
+        let mut object = json!({
             "runs": labels,
             "kept": runs.iter().map(PastRun::kept).collect::<Vec<_>>(),
             "metrics": metrics,
             "last": last,
             "differences": differences,
         });
+        if let Some(spreads) = &spreads {
+            object["folds"] = json!(spreads);
+        }
         output::json(&object);
         return exit::DONE;
     }
@@ -65,6 +70,11 @@ pub(super) fn compare(arguments: &CompareArgs) -> u8 {
     let mut rows = metric_rows(&labels, &metrics, &last, losses.len() < 2);
     rows.insert(1, kept_row(&runs));
     output::table(&rows);
+    if let Some(spreads) = &spreads {
+        output::line("");
+        output::line("folds of one manifest:");
+        output::table(&spread_rows(spreads));
+    }
     if losses.len() > 1 {
         output::line(&format!(
             "the losses are of different kinds ({}): none is marked as the best",
@@ -79,6 +89,47 @@ pub(super) fn compare(arguments: &CompareArgs) -> u8 {
         output::table(&difference_rows(&labels, &differences));
     }
     exit::DONE
+}
+
+/// Mean and standard deviation of a metric over the folds of a manifest.
+#[derive(Debug, PartialEq, Serialize)]
+struct Spread {
+    mean: f64,
+    /// Of the folds as a sample: the sum of squares is divided by their number less 1.
+    deviation: f64,
+}
+
+impl Spread {
+    /// Those of all metrics that every fold has.
+    fn of_all(metrics: &MetricTable) -> BTreeMap<&str, Spread> {
+        let known = metrics.iter().filter_map(|(name, values)| {
+            let values: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
+            Some((name.as_str(), Spread::of(&values)))
+        });
+        known.collect()
+    }
+
+    fn of(values: &[f64]) -> Spread {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares = values.iter().map(|value| (value - mean).powi(2));
+        let deviation = (squares.sum::<f64>() / (count - 1.0).max(1.0)).sqrt();
+        Spread { mean, deviation }
+    }
+}
+
+/// Whether runs are folds of one manifest, which differs in nothing else.
+fn are_folds(differences: &BTreeMap<String, Vec<Value>>) -> bool {
+    differences.len() == 1 && differences.contains_key("data.val.fold")
+}
+
+fn spread_rows(spreads: &BTreeMap<&str, Spread>) -> Vec<Vec<String>> {
+    let heading = ["METRIC", "MEAN", "DEVIATION"].map(str::to_owned).to_vec();
+    let rows = spreads.iter().map(|(name, spread)| {
+        let [mean, deviation] = [spread.mean, spread.deviation].map(|x| number::shown(x, 5));
+        vec![(*name).to_owned(), mean, deviation]
+    });
+    std::iter::once(heading).chain(rows).collect()
 }
 
 /// Labels of the runs: their names, or their directories if names are not unique.

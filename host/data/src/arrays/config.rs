@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Portion;
+use crate::split::Amount;
 
 /// NumPy files: an array of inputs and one of targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,9 +36,12 @@ pub struct NpyConfig {
     /// Whether a `count` or `fraction` keeps the class proportions of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
+    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
 }
 
-/// Source of a phase's data: exactly one of `count`, `fraction`, or `inputs` with `targets` if the training has any.
+/// Source of a phase's data: exactly one of `count`, `fraction`, `fold` with `folds`, or `inputs` with `targets` if the training has any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NpySplit {
@@ -49,12 +53,31 @@ pub struct NpySplit {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub fraction: Option<f64>,
+    /// Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub fold: Option<usize>,
+    /// Number of these parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
+    pub folds: Option<usize>,
     /// Path of a separate file with inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<PathBuf>,
     /// Path of the file with their targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<PathBuf>,
+}
+
+impl NpySplit {
+    pub(super) fn amount(&self) -> Amount {
+        Amount {
+            count: self.count,
+            fraction: self.fraction,
+            fold: self.fold,
+            folds: self.folds,
+        }
+    }
 }
 
 /// A safetensors file with a tensor of inputs and one of targets.
@@ -88,6 +111,9 @@ pub struct SafetensorsConfig {
     /// Whether a `count` or `fraction` keeps the class proportions of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
+    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
 }
 
 fn inputs() -> String {

@@ -44,7 +44,7 @@ pub(super) fn load_npy(
         classes: config.classes.as_deref(),
         standardise: config.standardise,
         stratified: config.stratified,
-        seed,
+        seed: config.split_seed.unwrap_or(seed),
     };
     let val = of_phase(config.val.as_ref(), "val")?;
     let test = of_phase(config.test.as_ref(), "test")?;
@@ -72,7 +72,7 @@ pub(super) fn load_safetensors(
         classes: config.classes.as_deref(),
         standardise: config.standardise,
         stratified: config.stratified,
-        seed,
+        seed: config.split_seed.unwrap_or(seed),
     };
     let val = split::portion(config.val.as_ref(), "val", total)?.try_map(read)?;
     let test = split::portion(config.test.as_ref(), "test", total)?.try_map(read)?;
@@ -102,7 +102,7 @@ fn npy_part<'a>(
     } else {
         "`inputs` without `targets`, as in the training"
     };
-    split::one_of(phase, total, split.count, split.fraction, own, keys)
+    split::one_of(phase, total, split.amount(), own, keys)
 }
 
 /// Source of a phase's samples.
@@ -194,7 +194,7 @@ impl Recipe<'_> {
         let phase = |phase: Phase, indices| -> Result<Option<Arc<dyn Dataset>>, super::DataError> {
             Ok(match phase {
                 Part::Nothing => None,
-                Part::Count(_) => Some(dataset(&all, indices)),
+                Part::Count(_) | Part::Fold(_) => Some(dataset(&all, indices)),
                 Part::Own(pair) => {
                     let mut own = pair.samples(&targets)?;
                     same_shape(main, &pair)?;

@@ -36,7 +36,12 @@ pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Split
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
     let taken = (val.taken(), test.taken());
-    let parts = split::of_classes(seed, images.classes(), config.stratified, taken)?;
+    let parts = split::of_classes(
+        config.split_seed.unwrap_or(seed),
+        images.classes(),
+        config.stratified,
+        taken,
+    )?;
     let own = |file: &Path| one(layout, &base.join(file));
     let test = match test {
         Part::Nothing => {

@@ -77,6 +77,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let total = used.rows.len();
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
+    let seed = config.split_seed.unwrap_or(seed);
     let parts = match (&values, config.stratified) {
         (TargetValues::Classes(classes), true) => {
             split::stratified(seed, classes, val.taken(), test.taken())?
@@ -126,7 +127,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         |part: &Part<&Path>, indices| -> Result<Option<Arc<dyn Dataset>>, super::DataError> {
             Ok(match part {
                 Part::Nothing => None,
-                Part::Count(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
+                Part::Count(_) | Part::Fold(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
                 Part::Own(file) => {
                     let (own, rows) = own_file(&base.join(file), config, &transform)?;
                     let indices = (0..own.count as u32).collect();

@@ -33,6 +33,9 @@ pub struct ImageFolderConfig {
     /// Whether a `count` or `fraction` keeps the class proportions of the directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
+    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
     /// Normalisation of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
     /// […], "deviation": […]}`.
     #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]

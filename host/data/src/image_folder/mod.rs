@@ -48,7 +48,12 @@ pub(super) fn load(
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
     let taken = (val.taken(), test.taken());
-    let parts = split::of_classes(seed, &listing.labels, config.stratified, taken)?;
+    let parts = split::of_classes(
+        config.split_seed.unwrap_or(seed),
+        &listing.labels,
+        config.stratified,
+        taken,
+    )?;
     let (size, memory) = match config.size.or_else(|| decode::first_size(&listing.files)) {
         Some(size) => (size, config.memory),
         // If no file can be decoded, all are listed in the error.

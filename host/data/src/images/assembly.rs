@@ -43,7 +43,9 @@ impl Assembly<'_> {
         let phase = |part, indices| -> Result<Option<Arc<dyn Dataset>>, DataError> {
             Ok(match part {
                 Part::Nothing => None,
-                Part::Count(_) => Some(Arc::new(train.with(Arc::clone(&images), indices))),
+                Part::Count(_) | Part::Fold(_) => {
+                    Some(Arc::new(train.with(Arc::clone(&images), indices)))
+                }
                 Part::Own(own) => Some(Arc::new(train.all_of(own)?)),
             })
         };

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn parts_have_their_sizes_and_share_nothing() {
-    let parts = split(1, 100, 20, 10).expect("parts");
+    let parts = split(1, 100, Taken::Count(20), Taken::Count(10)).expect("parts");
     assert_eq!(
         (parts.train.len(), parts.val.len(), parts.test.len()),
         (70, 20, 10)
@@ -13,18 +13,28 @@ fn parts_have_their_sizes_and_share_nothing() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 100);
-    assert_eq!(parts, split(1, 100, 20, 10).expect("parts"));
-    assert_ne!(parts.val, split(2, 100, 20, 10).expect("parts").val);
-    let error = split(1, 100, 60, 40).expect_err("nothing left").to_string();
+    assert_eq!(
+        parts,
+        split(1, 100, Taken::Count(20), Taken::Count(10)).expect("parts")
+    );
+    assert_ne!(
+        parts.val,
+        split(2, 100, Taken::Count(20), Taken::Count(10))
+            .expect("parts")
+            .val
+    );
+    let error = split(1, 100, Taken::Count(60), Taken::Count(40))
+        .expect_err("nothing left")
+        .to_string();
     assert!(error.contains("nothing is left to train on"), "{error}");
-    assert!(split(1, 100, usize::MAX, 1).is_err());
+    assert!(split(1, 100, Taken::Count(usize::MAX), Taken::Count(1)).is_err());
 }
 
 /// Changing the split changes every user's results: the parts for seed 1 are the start of its permutation.
 #[test]
 fn a_seed_keeps_its_split() {
     let order = random::stream(1, "split", 0, 0).permutation(10);
-    let parts = split(1, 10, 3, 2).expect("parts");
+    let parts = split(1, 10, Taken::Count(3), Taken::Count(2)).expect("parts");
     let sorted = |part: &[u32]| {
         let mut part = part.to_vec();
         part.sort_unstable();
@@ -50,12 +60,18 @@ fn classes_keep_their_shares() {
     let classes: Vec<u32> = (0..100)
         .map(|i| [0, 0, 0, 0, 0, 1, 1, 1, 2, 2][i % 10])
         .collect();
-    let parts = stratified(3, &classes, 20, 10).expect("parts");
+    let parts = stratified(3, &classes, Taken::Count(20), Taken::Count(10)).expect("parts");
     assert_eq!(counts(&classes, &parts.val), [10, 6, 4]);
     assert_eq!(counts(&classes, &parts.test), [5, 3, 2]);
     assert_eq!(counts(&classes, &parts.train), [35, 21, 14]);
-    assert_eq!(parts, stratified(3, &classes, 20, 10).expect("parts"));
-    assert_ne!(parts, stratified(4, &classes, 20, 10).expect("parts"));
+    assert_eq!(
+        parts,
+        stratified(3, &classes, Taken::Count(20), Taken::Count(10)).expect("parts")
+    );
+    assert_ne!(
+        parts,
+        stratified(4, &classes, Taken::Count(20), Taken::Count(10)).expect("parts")
+    );
 }
 
 #[test]
@@ -65,12 +81,12 @@ fn shares_that_are_no_whole_numbers_go_to_the_largest_remainders() {
         .flat_map(|(class, count)| std::iter::repeat_n(class, count))
         .collect();
     // Of 3: 2.1, 0.6, 0.3. Then of 2, from 5, 1, 1: 1.43, 0.29, 0.29, so that the first gets the remainder.
-    let parts = stratified(1, &classes, 3, 2).expect("parts");
+    let parts = stratified(1, &classes, Taken::Count(3), Taken::Count(2)).expect("parts");
     assert_eq!(counts(&classes, &parts.val), [2, 1, 0]);
     assert_eq!(counts(&classes, &parts.test), [2, 0, 0]);
     // Classes with one sample each: as many as there are seats, none twice.
     let alone: Vec<u32> = (0..9).collect();
-    let parts = stratified(1, &alone, 4, 4).expect("parts");
+    let parts = stratified(1, &alone, Taken::Count(4), Taken::Count(4)).expect("parts");
     assert_eq!(
         (parts.val.len(), parts.test.len(), parts.train.len()),
         (4, 4, 1)
@@ -104,7 +120,10 @@ fn a_split_says_one_thing() {
     };
     for (split, words) in [
         (both, "`data.val` must have exactly one of"),
-        (half, "`fraction`, or `images` with `labels`"),
+        (
+            half,
+            "`fraction`, `fold` with `folds`, or `images` with `labels`",
+        ),
         (Split::default(), "`data.val` must have exactly one of"),
         (count(0), "`data.val.count` must be at least 1"),
         (
@@ -127,7 +146,7 @@ fn a_portion_says_one_thing() {
     assert_eq!(portion(None, "test", 10).expect("none"), Part::Nothing);
     let own = portion(Some(&file), "test", 10).expect("a file");
     assert_eq!(own, Part::Own(Path::new("own")));
-    assert_eq!(own.taken(), 0);
+    assert_eq!(own.taken(), Taken::Count(0));
     let both = Portion {
         count: Some(3),
         ..file
@@ -136,7 +155,75 @@ fn a_portion_says_one_thing() {
         let error = portion(Some(&portions), "test", 10).expect_err("too much or too little");
         assert_eq!(
             error.to_string(),
-            "`data.test` must have exactly one of `count`, `fraction`, or `file`"
+            "`data.test` must have exactly one of `count`, `fraction`, `fold` with `folds`, or `file`"
         );
     }
+}
+
+#[test]
+fn folds_share_nothing_have_everything_and_keep_classes() {
+    let classes: Vec<u32> = (0..103).map(|i| [0, 0, 1, 2, 1][i % 5]).collect();
+    let fold = |fold| {
+        let fold = Taken::Fold(Fold { fold, folds: 4 });
+        stratified(5, &classes, fold, Taken::Count(3)).expect("parts")
+    };
+    let folds = [1, 2, 3, 4].map(fold);
+    let mut all: Vec<u32> = folds.iter().flat_map(|parts| parts.val.clone()).collect();
+    all.sort_unstable();
+    let mut expected = folds[0].train.clone();
+    expected.extend(&folds[0].val);
+    expected.sort_unstable();
+    assert_eq!(all, expected, "each sample once, those of the test never");
+    for parts in &folds {
+        assert_eq!(parts.val.len() + parts.train.len(), 100);
+        assert_eq!((parts.val.len(), &parts.test), (25, &folds[0].test));
+        for (class, count) in counts(&classes, &parts.val).iter().enumerate() {
+            let others = counts(&classes, &folds[0].val)[class];
+            assert!(
+                count.abs_diff(others) <= 1,
+                "class {class}: {count} and {others}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_fold_has_both_of_its_numbers_in_range_and_is_for_validations() {
+    let of = |phase, fold, folds| {
+        let amount = Amount {
+            fold,
+            folds,
+            ..Amount::default()
+        };
+        one_of(phase, 10, amount, OwnFiles::<()>::Unsaid, "`file`")
+            .map_err(|error| error.to_string())
+    };
+    assert!(of("val", Some(2), Some(2)).is_ok());
+    for (phase, fold, folds, words) in [
+        ("val", Some(1), None, "`{\"fold\": 1, \"folds\": 5}`"),
+        ("test", Some(1), Some(2), "folds are for `data.val`"),
+        ("val", Some(0), Some(2), "`data.val.fold` must be from 1"),
+        ("val", Some(3), Some(2), "`data.val.fold` must be from 1"),
+        (
+            "val",
+            Some(1),
+            Some(1),
+            "`data.val.folds` must be at least 2",
+        ),
+    ] {
+        let error = of(phase, fold, folds).expect_err(words);
+        assert!(error.contains(words), "{error}");
+    }
+    let count = Amount {
+        count: Some(1),
+        fold: Some(1),
+        folds: Some(2),
+        ..Amount::default()
+    };
+    assert!(one_of("val", 10, count, OwnFiles::<()>::Unsaid, "`file`").is_err());
+    let all = Taken::Fold(Fold { fold: 1, folds: 2 });
+    assert!(
+        split(1, 1, all, Taken::Count(0)).is_err(),
+        "nothing is left to train on"
+    );
 }

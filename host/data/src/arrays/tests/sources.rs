@@ -162,7 +162,7 @@ fn arrays_that_do_not_fit_are_reported() {
         ),
         (
             json!({"val": {"inputs": "x.npy"}}),
-            "`fraction`, or `inputs` with `targets`",
+            "`fraction`, `fold` with `folds`, or `inputs` with `targets`",
         ),
         (json!({"val": {"count": 6}}), "nothing is left to train on"),
         (
@@ -236,7 +236,10 @@ fn safetensors_are_arrays_too() {
         ),
         (json!({"file": "text"}), "is not a safetensors file"),
         (json!({"file": "nowhere"}), "no such file"),
-        (json!({"val": {}}), "`fraction`, or `file`"),
+        (
+            json!({"val": {}}),
+            "`fraction`, `fold` with `folds`, or `file`",
+        ),
     ] {
         let error = load(&keys).err().expect("it is wrong");
         assert!(error.to_string().contains(words), "{keys}: {error}");
