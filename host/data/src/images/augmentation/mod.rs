@@ -97,6 +97,10 @@ impl Augmentation {
     }
 
     /// Writes the augmented image of a sample in an epoch to `into`, whose contents are replaced.
+    ///
+    /// Not inlined: which operations there are would be looked up before the loop over samples, also where there is no
+    /// augmentation, and memcheck takes that for a branch on what was never written.
+    #[inline(never)]
     pub(super) fn apply(
         &self,
         (epoch, index): (u64, u32),
