@@ -49,7 +49,29 @@ fn refused() -> Vec<Case> {
     let best = |monitor: &str| json!({"best": [{"monitor": monitor}]});
     let clip = json!({"hook": "grad-clip"});
     let best_norm = json!({"hook": "checkpoint", "config": best("train/grad_norm")});
+    let no_tag = |hook: &str, config: Value| {
+        case(
+            hooks(hook, config),
+            &["a checkpoint's tag has 1 to 128 letters", "../../x"],
+        )
+    };
     vec![
+        no_tag("checkpoint", json!({"tag": "../../x"})),
+        no_tag("checkpoint", json!({"tag": "../../x{epoch}"})),
+        no_tag("checkpoint", json!({"last": "../../x"})),
+        no_tag(
+            "checkpoint",
+            json!({"best": [{"monitor": "loss", "tag": "../../x"}]}),
+        ),
+        no_tag(
+            "stop-on-nan",
+            json!({"action": "roll-back", "roll_back": {"to": "../../x"}}),
+        ),
+        no_tag("on-plateau", json!({"action": "save", "tag": "../../x"})),
+        case(
+            hooks("checkpoint", json!({"last": "latest"})),
+            &["the tag `latest`: `latest` is not a tag"],
+        ),
         case(
             hooks("lr-schedule", json!({})),
             &[
@@ -305,6 +327,30 @@ fn check_and_run_refuse_the_same_before_anything_is_trained() {
         run.expect(3, words);
         check.expect(3, words);
         assert!(!place.path("out/run.json").exists(), "nothing is trained");
+    }
+}
+
+#[test]
+fn a_loss_of_yes_and_no_is_refused_for_other_numbers() {
+    let place = Workplace::new(&[]);
+    let manifest = with(&[
+        (
+            "/data",
+            json!({"kind": "regression", "train": 24, "val": 6}),
+        ),
+        ("/model", json!({"kind": "mlp", "hidden": [4]})),
+        ("/loss", json!({"kind": "binary-cross-entropy"})),
+        ("/metrics", json!(["mae"])),
+    ]);
+    place.write(&manifest);
+    let words = [
+        "targets from 0 (no) to 1 (yes)",
+        "of the train data has",
+        "at loss",
+    ];
+    for command in ["check", "run"] {
+        let finished = place.sconce(&[command, "manifest.json"]);
+        finished.expect(2, &words);
     }
 }
 

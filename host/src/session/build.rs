@@ -113,7 +113,9 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
     let (loss, metrics) = (manifest.loss.as_ref(), manifest.metrics.as_deref());
     Supervised::with(Box::new(network), parameters, data, loss, metrics).map_err(|error| {
         let key = match &error {
-            task::SupervisedError::Loss(_) | task::SupervisedError::Data(_) => "loss",
+            task::SupervisedError::Loss(_)
+            | task::SupervisedError::Data(_)
+            | task::SupervisedError::NoProbability { .. } => "loss",
             task::SupervisedError::Metric(_) => "metrics",
         };
         let place = manifest.place(&mentioned(manifest, key, &error.to_string()));

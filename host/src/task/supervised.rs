@@ -34,6 +34,19 @@ pub enum SupervisedError {
     /// A metric doesn't.
     #[error(transparent)]
     Metric(#[from] metric::MetricError),
+    /// The loss needs targets from 0 to 1.
+    #[error(
+        "`binary-cross-entropy` is for targets from 0 (no) to 1 (yes), and sample {sample} of the {phase} data has {found}: take \
+         `mse` or another loss for numbers, or `cross-entropy` for classes"
+    )]
+    NoProbability {
+        /// Phase of the sample.
+        phase: &'static str,
+        /// Its index in the phase's data.
+        sample: usize,
+        /// Its target.
+        found: f32,
+    },
     /// The training samples of each class can't be counted.
     #[error("the training samples of each class can't be counted: {0}")]
     Data(#[from] DataError),
@@ -76,6 +89,13 @@ impl Supervised {
             None
         };
         let loss = config.build(targets, counts.as_deref())?;
+        if let LossConfig::BinaryCrossEntropy { .. } = config {
+            for phase in Phase::ALL {
+                if let Some(data) = split_of(&data, phase) {
+                    expect_probabilities(phase, data.as_ref())?;
+                }
+            }
+        }
         let metrics = match metrics {
             Some(metrics) => metrics.to_vec(),
             None => MetricConfig::default_for(targets),
@@ -90,6 +110,32 @@ impl Supervised {
             loss,
         })
     }
+}
+
+/// Number of samples whose targets are read at once.
+const READ_AT_ONCE: u32 = 1024;
+
+/// Checks that numeric targets are from 0 to 1.
+fn expect_probabilities(
+    phase: Phase,
+    data: &dyn Dataset,
+) -> std::result::Result<(), SupervisedError> {
+    let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    for first in (0..count).step_by(READ_AT_ONCE as usize) {
+        let samples: Vec<u32> = (first..count).take(READ_AT_ONCE as usize).collect();
+        let targets = data.gather(&samples, 0)?.targets;
+        let width = targets.elem_count() / samples.len().max(1);
+        let values = targets.flatten_all().and_then(|targets| targets.to_vec1());
+        let values: Vec<f32> = values.map_err(DataError::from)?;
+        if let Some(place) = values.iter().position(|value| !(0.0..=1.0).contains(value)) {
+            return Err(SupervisedError::NoProbability {
+                phase: phase.name(),
+                sample: first as usize + place / width.max(1),
+                found: values.get(place).copied().unwrap_or(f32::NAN),
+            });
+        }
+    }
+    Ok(())
 }
 
 impl Task for Supervised {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use schemars::{Schema, SchemaGenerator, json_schema};
+use sconce_plugin_api::ext::check_tag;
 use sconce_plugin_api::prelude::*;
 
 /// A tag template.
@@ -122,7 +123,14 @@ impl Template {
                 );
             }
         }
-        Ok(())
+        // What is filled in are digits and parts of tags: what is wrong otherwise is wrong in the text.
+        let tag: String = (self.parts()?.iter())
+            .map(|part| match part {
+                Part::Text(text) => text,
+                Part::Name(..) => "1",
+            })
+            .collect();
+        check_tag(&tag).map_err(|reason| HookError::new(format_args!("the tag `{self}`: {reason}")))
     }
 
     /// Returns the template with this metric's name filled in.

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use sconce_plugin_api::ext::check_tag;
 use sconce_plugin_api::prelude::*;
 
 /// Which metric is watched, and how the hook responds.
@@ -196,11 +197,13 @@ impl Hook for OnPlateau {
             Action::Save => (&["factor", "min_rate"], "save"),
         };
         setup.warn_of_unused(unused, format_args!("with `\"action\": \"{action}\"`"));
+        let tag = (config.tag.clone()).unwrap_or_else(|| setup.name().to_owned());
+        if config.action == Action::Save {
+            check_tag(&format!("{tag}-1"))
+                .map_err(|reason| HookError::new(format_args!("`tag`: {reason}")))?;
+        }
         Ok(OnPlateau {
-            tag: config
-                .tag
-                .clone()
-                .unwrap_or_else(|| setup.name().to_owned()),
+            tag,
             config,
             rule,
             state: State::default(),

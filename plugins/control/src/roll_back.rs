@@ -1,7 +1,7 @@
 //! Rolling back to a checkpoint a limited number of times, with lower learning rates: shared by
 //! `stop-on-nan` and `loss-spike`.
 
-use sconce_plugin_api::ext::Collection;
+use sconce_plugin_api::ext::{Collection, check_tag};
 use sconce_plugin_api::prelude::*;
 
 use crate::finite::Search;
@@ -73,9 +73,11 @@ impl RollBack {
         if !(0.0..=1.0).contains(&factor) {
             bail!("`learning_rate_factor` must be from 0 to 1, found {factor}");
         }
+        let tag = config.to.clone().unwrap_or_else(|| setup.name().to_owned());
+        check_tag(&tag).map_err(|reason| HookError::new(format_args!("`to`: {reason}")))?;
         Ok(RollBack {
             hook: setup.name().to_owned(),
-            tag: config.to.clone().unwrap_or_else(|| setup.name().to_owned()),
+            tag,
             save_every: config.to.is_none().then_some(save_every),
             times: config.times.unwrap_or(3),
             factor,
