@@ -149,10 +149,11 @@ impl FromStr for CheckpointRef {
         let parts: Option<Vec<&str>> = text
             .strip_prefix(PREFIX)
             .map(|rest| rest.split(':').collect());
-        if let Some([tag, epoch, update, sha256]) = parts.as_deref()
-            && let (Ok(epoch), Ok(update)) = (epoch.parse(), update.parse())
-        {
-            return CheckpointRef::of_saved(tag, epoch, update, sha256);
+        if let Some([tag, epoch, update, sha256]) = parts.as_deref() {
+            // No chain of conditions: plugins are built by compilers that don't know them.
+            if let (Ok(epoch), Ok(update)) = (epoch.parse(), update.parse()) {
+                return CheckpointRef::of_saved(tag, epoch, update, sha256);
+            }
         }
         bail!("a reference is `{PREFIX}TAG:EPOCH:UPDATE:SHA256`, found {text:?}")
     }
