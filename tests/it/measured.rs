@@ -55,6 +55,13 @@ fn eval(place: &Workplace, more: &[&str]) -> Finished {
     place.sconce(&[&["eval", "--json"], more].concat())
 }
 
+/// Validates the best checkpoint.
+fn eval_best(place: &Workplace, more: &[&str]) -> Finished {
+    let checkpoint = format!("out/checkpoints/{TAG}");
+    let best = ["manifest.json", "--checkpoint", &checkpoint];
+    eval(place, &[&best[..], &["--phase", "val"], more].concat())
+}
+
 fn loss(finished: Finished) -> f64 {
     let finished = finished.expect(0, &[]);
     let printed: Value = serde_json::from_str(&finished.stdout).expect("JSON");
@@ -81,7 +88,17 @@ fn what_chose_the_best_checkpoint_is_what_it_keeps_and_what_eval_and_predict_loa
     let checkpoint = format!("out/checkpoints/{TAG}");
     let at = ["--checkpoint", &checkpoint];
     let val = ["--phase", "val"];
-    // By the run's directory, in either place, and by the checkpoint's; by the set's own name too.
+    // What the run kept is what it ended with; the best is named beside it.
+    let kept = [
+        "out/weights.safetensors",
+        &checkpoint,
+        "the best by `val/loss`",
+    ];
+    eval(&place, &["out"]).expect(0, &kept);
+    // Before its end, its best counts: by the run's directory, in either place, and by the checkpoint's; by the set's
+    // own name too.
+    let [record, beside] = ["out/run.json", "ended.json"].map(|name| place.path(name));
+    fs::rename(&record, &beside).expect("renamed");
     for arguments in [
         vec!["out"],
         vec!["manifest.json", "--checkpoint", "out"],
@@ -126,6 +143,7 @@ fn what_chose_the_best_checkpoint_is_what_it_keeps_and_what_eval_and_predict_loa
     assert_ne!(averaged, predict(&["out", "--set", "parameters"]));
 
     // What the run ended with, too: what the test measured, and the parameters beside it.
+    fs::rename(&beside, &record).expect("renamed");
     let results = ["manifest.json", "--checkpoint", "out/weights.safetensors"];
     let measured = test_loss_of_the_run(&place);
     assert_same(loss(eval(&place, &results)), measured);
@@ -149,6 +167,12 @@ fn the_best_that_is_loaded_at_the_end_is_what_the_test_measures() {
     };
     assert_same(of(&place, &format!("out/checkpoints/{TAG}")), measured);
     assert_same(of(&place, "out/weights.safetensors"), measured);
+    let finished = eval(&place, &["out"]).expect(0, &["what the run kept"]);
+    assert!(
+        !finished.stderr.contains("the best by"),
+        "it is what is kept: {}",
+        finished.stderr
+    );
 }
 
 #[test]
@@ -156,10 +180,7 @@ fn small_checkpoints_keep_both_sets_and_a_run_resumes_from_its_own_parameters() 
     let mut small = best_by_loss();
     small["parameters_only"] = json!(true);
     let place = run(&manifest(slow(), small));
-    assert_same(
-        loss(eval(&place, &["out", "--phase", "val"])),
-        noted(&place),
-    );
+    assert_same(loss(eval_best(&place, &[])), noted(&place));
     assert!(
         place
             .path(&format!("out/checkpoints/{TAG}/trained.safetensors"))
@@ -173,8 +194,8 @@ fn small_checkpoints_keep_both_sets_and_a_run_resumes_from_its_own_parameters() 
     let resume = ["run", "manifest.json", "--resume", "epoch-2"];
     place.sconce(&resume).expect(0, &[]);
     assert!(files.map(|file| fs::read(place.path(file)).expect("weights")) == expected);
-    // Nothing notes a best one: what the run ended with; without that, its last checkpoint.
-    eval(&place, &["out"]).expect(0, &["out/weights.safetensors", "notes no best checkpoint"]);
+    // Nothing notes a best one: what the run kept; without that, its last checkpoint.
+    eval(&place, &["out"]).expect(0, &["out/weights.safetensors", "what the run kept"]);
     fs::remove_file(place.path("out/run.json")).expect("removed");
     eval(&place, &["out"]).expect(0, &["out/checkpoints/epoch-4", "the last checkpoint"]);
 }
@@ -188,9 +209,8 @@ fn only_checkpoints_of_averages_name_a_measured_set_and_other_formats_are_refuse
     let place = run(&manifest(unseen, best_by_loss()));
     assert_eq!(state(&place, TAG).get("measured"), None);
     assert!(!place.path("out/parameters.safetensors").exists());
-    let val = ["out", "--phase", "val"];
-    assert_same(loss(eval(&place, &val)), noted(&place));
-    let averages = loss(eval(&place, &[&val[..], &["--set", "ema"]].concat()));
+    assert_same(loss(eval_best(&place, &[])), noted(&place));
+    let averages = loss(eval_best(&place, &["--set", "ema"]));
     assert!(
         averages.to_bits() != noted(&place).to_bits(),
         "they are others"

@@ -3,6 +3,7 @@
 //! A program with its own task calls [`main_with`] and has every command.
 
 mod check;
+mod chosen_weights;
 mod compare;
 mod conclusion;
 mod copies;

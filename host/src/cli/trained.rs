@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use super::chosen_weights::{ChosenWeights, model_directory, trained_on};
 use super::prepare::Built;
 use super::{output, prepare, resume, source};
-use crate::checkpoint::{self, CheckpointError, Store, TRAINED};
+use crate::checkpoint::CheckpointError;
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
-use crate::log::{Level, Log, MessageFormat, StderrLog};
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
-use crate::model_directory::{MODEL, ModelDirectoryError, SavedModel, TrainedModel};
+use crate::model_directory::{ModelDirectoryError, SavedModel, TrainedModel};
 use crate::session::{StartFailure, TaskBuilder};
 use crate::task::Task;
 use crate::weights::{self, Comparison, WeightsError};
@@ -33,8 +33,8 @@ pub(super) struct TrainedArgs {
     /// Has no effect, since no hooks are called. Every command that reads a manifest accepts it.
     #[arg(long = "plugins", value_name = "DIR", hide = true)]
     _plugins: Vec<PathBuf>,
-    /// Trained weights: a run's directory (its best checkpoint, else the final weights, else the last
-    /// checkpoint), a checkpoint's directory, or any safetensors file with the model's names. Default: the
+    /// Trained weights: a run's directory (what it kept; if it has not ended, its best checkpoint, else the last
+    /// one), a checkpoint's directory, or any safetensors file with the model's names. Default: the
     /// run's directory, if given instead of a manifest.
     #[arg(long, value_name = "PATH")]
     checkpoint: Option<PathBuf>,
@@ -62,7 +62,8 @@ impl TrainedArgs {
             StartFailure::usage(vec![Diagnostic::new(error.to_string())])
         };
         let place = self.checkpoint.as_deref().unwrap_or(&self.file);
-        let Chosen { path, why } = choose(place)?;
+        let chosen = ChosenWeights::at(place)?;
+        let path = chosen.path.clone();
         // Weights of another file are for the run's own model.
         let directory = match model_directory(&path) {
             Some(directory) => directory,
@@ -94,7 +95,7 @@ impl TrainedArgs {
         } else {
             weights::read_set(&path, set).map_err(|error| unusable(&error))?
         };
-        log_choice(&path, why.as_deref(), &weights.set);
+        chosen.log(&weights.set);
         let built = model.build(&path, weights, !self.lenient);
         let (model, comparison) = built.map_err(failed)?;
         warn_of(&comparison, &path);
@@ -206,12 +207,13 @@ impl TrainedArgs {
     /// Loads the task's parameters, and logs which weights they are if the arguments don't make that
     /// clear.
     fn load(&self, task: &dyn Task, place: &Path, set: Option<&str>) -> Result<(), StartFailure> {
-        let Chosen { path, why } = choose(place)?;
-        let found = weights::read_set(&path, set).map_err(|error| unusable(&error))?;
-        log_choice(&path, why.as_deref(), &found.set);
-        let comparison = weights::set_all(&path, found.tensors, task.parameters(), !self.lenient)
+        let chosen = ChosenWeights::at(place)?;
+        let path = &chosen.path;
+        let found = weights::read_set(path, set).map_err(|error| unusable(&error))?;
+        chosen.log(&found.set);
+        let comparison = weights::set_all(path, found.tensors, task.parameters(), !self.lenient)
             .map_err(|error| unusable(&error))?;
-        warn_of(&comparison, &path);
+        warn_of(&comparison, path);
         Ok(())
     }
 }
@@ -232,124 +234,11 @@ fn unusable(error: &WeightsError) -> StartFailure {
     }])
 }
 
-/// Logs which weights are taken, if the arguments don't make that clear.
-fn log_choice(path: &Path, why: Option<&str>, set: &str) {
-    if why.is_none() && set == TRAINED {
-        return;
-    }
-    let why = why.map(|why| format!(", {why}")).unwrap_or_default();
-    let text = format!("weights: `{}`{why}; the set `{set}`", path.display());
-    let log = StderrLog {
-        level: Level::Info,
-        form: MessageFormat::Text,
-    };
-    log.log(Level::Info, "sconce", &text);
-}
-
 fn warn_of(comparison: &Comparison, path: &Path) {
     if !comparison.is_complete() {
         let warning = format!("of the weights in `{}` {comparison}", path.display());
         output::diagnostics(&[Diagnostic::warning(warning)]);
     }
-}
-
-/// The directory with the model that a path's weights are of: its own, that in a run's directory, or the checkpoint's.
-fn model_directory(path: &Path) -> Option<PathBuf> {
-    let run = if path.is_dir() { path } else { path.parent()? };
-    let is_checkpoint = path.join("index.json").is_file();
-    [path.to_owned(), run.to_owned(), run.join(MODEL)]
-        .into_iter()
-        .find(|directory| SavedModel::is_in(directory))
-        .or_else(|| is_checkpoint.then(|| path.to_owned()))
-}
-
-/// Files that weights at a path were trained on: those of the checkpoint, or of the run.
-fn trained_on(place: &Path) -> Option<Vec<DataFile>> {
-    if place.join("index.json").is_file() {
-        return checkpoint::data_of(place);
-    }
-    let run = if place.is_dir() {
-        place
-    } else {
-        place.parent()?
-    };
-    if let Some(mut record) = record(run) {
-        return serde_json::from_value(record["data"].take()).ok();
-    }
-    let store = Store::of(run);
-    checkpoint::data_of(&store.path_of(&store.latest()?))
-}
-
-/// The record of a run's end.
-fn record(run: &Path) -> Option<serde_json::Value> {
-    let text = fs_err::read(run.join("run.json")).ok()?;
-    serde_json::from_slice(&text).ok()
-}
-
-/// Location of weights, and why it was chosen if the user did not name it.
-struct Chosen {
-    path: PathBuf,
-    why: Option<String>,
-}
-
-/// Finds the weights at a path: the path itself, or for a run its best checkpoint, else the weights that it kept, else the
-/// last checkpoint.
-fn choose(place: &Path) -> Result<Chosen, StartFailure> {
-    let store = Store::of(place);
-    let results = place.join(weights::RESULTS);
-    let itself = |path: PathBuf| Ok(Chosen { path, why: None });
-    if SavedModel::is_in(place) {
-        return itself(results);
-    }
-    let is_run =
-        store.directory().is_dir() || results.is_file() || place.join("manifest.json").is_file();
-    if !place.is_dir() || place.join("index.json").is_file() || !is_run {
-        return itself(place.to_owned());
-    }
-    if let Some(best) = checkpoint::best(&store) {
-        let value = best
-            .value
-            .map(|value| format!(" ({value:.4})"))
-            .unwrap_or_default();
-        return Ok(Chosen {
-            path: best.path,
-            why: Some(format!("the best by `{}`{value}", best.metric)),
-        });
-    }
-    if results.is_file() && has_ended(place) {
-        return Ok(Chosen {
-            path: results,
-            why: Some("what the run ended with, as it notes no best checkpoint".to_owned()),
-        });
-    }
-    let last = store.latest().filter(|tag| store.tags().contains(tag));
-    if let Some(tag) = last {
-        Ok(Chosen {
-            path: store.path_of(&tag),
-            why: Some(
-                "the last checkpoint, as the run has not ended and notes no best one".to_owned(),
-            ),
-        })
-    } else {
-        let problem = format!(
-            "the run in `{}` has no weights: neither a checkpoint nor `{}`",
-            place.display(),
-            weights::RESULTS
-        );
-        Err(usage(
-            problem,
-            "train it, or name the weights by `--checkpoint`",
-        ))
-    }
-}
-
-/// Whether a run finished, so that the weights in its directory are the final ones.
-fn has_ended(directory: &Path) -> bool {
-    let record = record(directory);
-    let outcome = record
-        .as_ref()
-        .and_then(|record| record["outcome"].as_str());
-    matches!(outcome, Some("completed" | "stopped"))
 }
 
 fn usage(problem: String, hint: &str) -> StartFailure {
