@@ -50,7 +50,7 @@ fn each_sample_is_validated_in_one_fold_and_compare_has_mean_and_deviation() {
     let of = |key: &str| compared["folds"]["val/loss"][key].as_f64().expect(key);
     assert!((of("mean") - mean).abs() < 1e-12);
     assert!((of("deviation") - (squares / 2.0).sqrt()).abs() < 1e-12);
-    // Runs that differ otherwise are no folds.
+    // Runs that differ otherwise are not folds.
     let other = [
         "run",
         "manifest.json",

@@ -42,7 +42,7 @@ fn metrics_and_predictions_are_in_the_tables_own_units() {
         let [loss, mae, r2] = metrics(&place);
         assert!(loss < 1.0, "{scaling}: {loss} is that of scaled numbers");
         assert!(mae > 1.0 && r2 > 0.5, "{scaling}: {mae}, {r2}");
-        // The errors of the predictions are the metric; evaluated anew, it is the same to the bit.
+        // The errors of the predictions are the metric; evaluated again, it is the same to the bit.
         let predicted = place
             .sconce(&["predict", "out", "--phase", "val"])
             .expect(0, &[]);

@@ -88,7 +88,7 @@ fn saving_belongs_to_the_hook_that_asks_for_it_and_entries_add_up() {
     let early = json!({"hook": "early-stopping", "config": {"patience": 9, "restore_best": true}});
     for (hooks, hook, least) in [
         (json!([checkpoint(json!({}))]), "checkpoint", 4),
-        // In mid-epoch too, where they are no part of the pass.
+        // In mid-epoch too, where they are not part of the pass.
         (
             json!([checkpoint(json!({"iterations": 1}))]),
             "checkpoint",

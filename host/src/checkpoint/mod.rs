@@ -110,7 +110,7 @@ pub struct CheckpointHeader {
     /// parameters themselves were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
-    /// The first finite training loss of the run, by which a divergence is told.
+    /// The first finite training loss of the run, by which a divergence is detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_loss: Option<Exact>,
     /// What hooks see of the training pass between its batches; `None` at the beginning of a pass.

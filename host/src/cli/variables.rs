@@ -6,6 +6,7 @@ use sconce_ops::OPERATIONS_VARIABLE;
 
 use crate::bridge::HOST_COPIES;
 use crate::diagnostic::Diagnostic;
+use crate::faults::CORE_VARIABLE;
 use crate::kernels;
 use crate::manifest::ISOLATE;
 use crate::plugin::trial;
@@ -26,7 +27,7 @@ const VARIABLES: [(&str, Accepted); 7] = [
     (RELOAD_EVERY, Accepted::Count),
     (ISOLATE, Accepted::OneOf(&["all", "none"])),
     (HOST_COPIES, Accepted::OneOf(&["always"])),
-    ("SCONCE_CORE", Accepted::OneOf(&["0", "1"])),
+    (CORE_VARIABLE, Accepted::OneOf(&["0", "1"])),
     (
         kernels::VARIABLE,
         Accepted::OneOf(&["baseline", "avx2", "avx512"]),

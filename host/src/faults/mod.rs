@@ -55,6 +55,7 @@ use std::time::Duration;
 
 use candle_core::Tensor;
 
+pub(crate) use crash::CORE as CORE_VARIABLE;
 pub(crate) use expected::expect_exit;
 pub(crate) use fork::{Mark, Origin, mark};
 pub(crate) use leaving::{end_hung, leave};

@@ -62,7 +62,7 @@ struct HookSums {
     calls: u64,
     seconds: f64,
     longest: f64,
-    /// Spent by the host on its requests; no part of the passes.
+    /// Spent by the host on its requests; not part of the passes.
     requests: f64,
 }
 

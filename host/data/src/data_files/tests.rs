@@ -255,7 +255,7 @@ fn a_listing_gives_directories_their_files_back() {
 }
 
 #[test]
-fn files_read_no_more_or_anew_are_reported_and_renamed_ones_are_not() {
+fn files_no_longer_read_or_read_for_the_first_time_are_reported_and_renamed_ones_are_not() {
     let file =
         |name: &str, content: &[u8]| DataFile::new(name.to_owned(), 1, ContentHash::of(content));
     let was = [file("a", b"1"), file("b", b"2")];
