@@ -14,7 +14,8 @@
 //! | `readme` | the commands of the README and of the first pages do what is said of them |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 //! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
-//! | `scaffolds` | what `new-plugin` and `new-run` write builds, passes its tests and runs |
+//! | `new_runs` | what `new-run` writes for data of each kind passes the check and trains |
+//! | `scaffolds` | what `new-plugin` writes builds, passes its tests and runs |
 #![allow(
     clippy::too_many_lines,
     reason = "tables of cases read best as they are"
@@ -33,6 +34,7 @@ mod kit;
 mod launching;
 mod layers;
 mod live_view;
+mod new_runs;
 mod printing;
 mod readme;
 mod scaffolds;

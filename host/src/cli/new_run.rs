@@ -1,10 +1,21 @@
 //! `sconce new-run`: writes an initial manifest, from questions or arguments.
+//!
+//! - `arguments`, `questions`: what the user says, and is asked.
+//! - `start`: kind of data, model and length; from what was found to the manifest.
+//! - `look`: what a file is, by its first bytes. `table` with `columns`, `images`, `arrays`: what is in the data, by the
+//!   surveys of `sconce-data`, and how it is used. `goal`: classes, numbers or tokens, and the metrics for them.
+//! - `explain`: the text beside the manifest.
 
 mod arguments;
+mod arrays;
+mod columns;
 mod explain;
+mod goal;
+mod images;
 mod look;
 mod questions;
 mod start;
+mod table;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -23,12 +34,14 @@ use questions::Questions;
 use start::NewRunPlan;
 
 /// Hooks of a new run, if their plugins are found.
-const HOOKS: [&str; 3] = ["console", "csv", "checkpoint"];
+const HOOKS: [&str; 4] = ["console", "csv", "checkpoint", "report"];
 
 /// Writes the manifest, its schema and an explanation of its keys.
 pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, StartFailure> {
     let usage = |problem| StartFailure::usage(vec![problem]);
-    let file = &arguments.file;
+    let mut taken = arguments.clone();
+    let file = &taken.take_paths().map_err(usage)?;
+    let arguments = &taken;
     if file.exists() {
         let problem = Diagnostic::new(format!("`{}` is there already", file.display()));
         return Err(usage(
@@ -53,7 +66,11 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, StartFailure> {
         let mut plugins = inventory.plugins.iter();
         plugins.any(|plugin| plugin.metadata.hooks.iter().any(|hook| hook.name == **name))
     };
-    let hooks: Vec<&str> = HOOKS.iter().filter(has).copied().collect();
+    let hooks: Vec<Value> = HOOKS
+        .iter()
+        .filter(has)
+        .map(|name| entry(name, &start))
+        .collect();
 
     let base = file.parent().unwrap_or(Path::new(""));
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -75,6 +92,7 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, StartFailure> {
 
     let (schema, problems) = schema::with_hooks(&inventory, TaskSource::Manifest);
     output::diagnostics(&problems);
+    let findings = start.findings();
     let notes = explain::notes(&manifest, &schema, &file.display().to_string());
     let texts = [
         (file.clone(), manifest_text::text(&manifest)),
@@ -104,11 +122,29 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, StartFailure> {
             "No plugins were found: say where they are by `--plugins DIR`, and list hooks.",
         );
     }
+    if !findings.is_empty() {
+        output::block("");
+    }
+    for finding in &findings {
+        // Names come from the data.
+        output::line(finding);
+    }
     let program = this_program();
     output::block("\nNext:");
     output::line(&format!("  {program} check {}", file.display()));
     output::line(&format!("  {program} run {}", file.display()));
     Ok(exit::DONE)
+}
+
+/// Returns a hook's entry in the manifest.
+fn entry(hook: &str, plan: &NewRunPlan) -> Value {
+    match hook {
+        "checkpoint" => json!({
+            "hook": "checkpoint",
+            "config": {"best": [{"monitor": plan.best()}], "load_best": true, "keep_last": 1},
+        }),
+        _ => json!(hook),
+    }
 }
 
 /// Derives the run's name from the file's.

@@ -7,6 +7,7 @@ mod header;
 mod npy;
 mod safetensors;
 mod scaling;
+mod survey;
 mod targets;
 mod transform;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub use config::{NpyConfig, NpySplit, SafetensorsConfig};
 pub use error::ArrayError;
+pub use survey::{ArraySurvey, survey_npy, survey_safetensors};
 pub use transform::ArrayTransform;
 
 use super::numbers::{NumberDataset, Samples, TargetValues};

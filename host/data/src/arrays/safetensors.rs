@@ -15,19 +15,8 @@ pub(super) fn read<const N: usize>(
     file: &Path,
     names: [&str; N],
 ) -> Result<[Array; N], crate::DataError> {
-    let bytes = safetensors_file::read(file).map_err(|problem| match problem {
-        SafetensorsProblem::System(error) => unreadable(file, error),
-        SafetensorsProblem::Format { reason, .. } => ArrayError::NotSafetensors {
-            file: file.to_owned(),
-            problem: reason.to_string(),
-        }
-        .into(),
-    })?;
-    data_files::note(file, &bytes);
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| ArrayError::NotSafetensors {
-        file: file.to_owned(),
-        problem: error.to_string(),
-    })?;
+    let bytes = contents(file)?;
+    let tensors = parse(&bytes, file)?;
     let arrays: Vec<Array> = names
         .iter()
         .map(|name| tensor(file, &tensors, name))
@@ -37,6 +26,35 @@ pub(super) fn read<const N: usize>(
         let problem = "its tensors can't be counted".to_owned();
         let file = file.to_owned();
         ArrayError::NotSafetensors { file, problem }.into()
+    })
+}
+
+/// Reads all tensors that can be used, with their names.
+pub(super) fn read_all(file: &Path) -> Result<Vec<(String, Array)>, crate::DataError> {
+    let bytes = contents(file)?;
+    let tensors = parse(&bytes, file)?;
+    let names = tensors.names().into_iter();
+    let arrays = names.map(|name| Some((name.to_owned(), tensor(file, &tensors, name).ok()?)));
+    Ok(arrays.flatten().collect())
+}
+
+fn contents(file: &Path) -> Result<Vec<u8>, crate::DataError> {
+    let bytes = safetensors_file::read(file).map_err(|problem| match problem {
+        SafetensorsProblem::System(error) => unreadable(file, error),
+        SafetensorsProblem::Format { reason, .. } => ArrayError::NotSafetensors {
+            file: file.to_owned(),
+            problem: reason.to_string(),
+        }
+        .into(),
+    })?;
+    data_files::note(file, &bytes);
+    Ok(bytes)
+}
+
+fn parse<'a>(bytes: &'a [u8], file: &Path) -> Result<SafeTensors<'a>, ArrayError> {
+    SafeTensors::deserialize(bytes).map_err(|error| ArrayError::NotSafetensors {
+        file: file.to_owned(),
+        problem: error.to_string(),
     })
 }
 

@@ -157,6 +157,7 @@ fn yes() -> bool {
     true
 }
 
-fn missing() -> Vec<String> {
+/// Default of `missing`.
+pub(super) fn missing() -> Vec<String> {
     ["", "NA", "NaN", "null", "?"].map(str::to_owned).to_vec()
 }

@@ -7,6 +7,7 @@
 
 mod columns;
 mod config;
+mod date_like;
 mod encoder;
 mod error;
 mod format;
@@ -16,6 +17,7 @@ mod row_stream;
 mod rows;
 mod scan;
 mod stored_column;
+mod survey;
 mod table;
 mod target;
 mod transform;
@@ -29,6 +31,7 @@ pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
 pub use error::CsvError;
 pub use report::{ColumnReport, Contents, CsvReport};
 pub use row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
+pub use survey::{ColumnSurvey, TableSurvey, survey};
 pub use transform::CsvTransform;
 pub use unknown::UnknownCategory;
 

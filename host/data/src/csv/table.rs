@@ -16,6 +16,8 @@ pub(super) struct Table {
     /// Rows with one field per column, without the spaces around fields.
     pub(super) rows: Vec<StringRecord>,
     header: bool,
+    /// Indices of the columns that the header has no name for.
+    unnamed: Vec<usize>,
 }
 
 impl Table {
@@ -40,6 +42,9 @@ impl Table {
         };
         let first = rows.next().ok_or_else(empty)?;
         let names = names(&first, format.header);
+        let fields = first.iter().enumerate();
+        let unnamed = fields.filter(|(_, name)| format.header && name.is_empty());
+        let unnamed = unnamed.map(|(place, _)| place).collect();
         let rows: Vec<StringRecord> = if format.header {
             rows.collect()
         } else {
@@ -63,6 +68,7 @@ impl Table {
             names,
             rows,
             header: format.header,
+            unnamed,
         })
     }
 
@@ -76,6 +82,11 @@ impl Table {
             header: self.header,
             known: self.names.clone(),
         })
+    }
+
+    /// Whether the header has no name for a column.
+    pub(super) fn is_unnamed(&self, column: usize) -> bool {
+        self.unnamed.contains(&column)
     }
 
     /// Returns the text of a field; every row has all columns.

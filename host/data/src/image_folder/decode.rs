@@ -148,18 +148,18 @@ fn some(
     let places = pixels.chunks_exact_mut(bytes);
     let results = files.iter().zip(places).map(|(file, place)| {
         let bytes = read_regular(file).map_err(ImageError::IoError);
-        let bytes = bytes.map_err(|error| undecodable(file, error))?;
+        let bytes = bytes.map_err(|error| ImageProblem::Undecodable(undecodable(file, error)))?;
         one(file, &bytes, place, form)?;
         Ok(FileContent::of(&bytes))
     });
     results.collect()
 }
 
-fn undecodable(file: &Path, error: ImageError) -> ImageProblem {
-    ImageProblem::Undecodable(Undecodable {
+pub(super) fn undecodable(file: &Path, error: ImageError) -> Undecodable {
+    Undecodable {
         file: file.to_owned(),
         reason: reason(error),
-    })
+    }
 }
 
 /// Decodes the bytes of a file to the image's position.
@@ -169,7 +169,8 @@ pub(super) fn one(
     place: &mut [u8],
     form: DecodedFormat,
 ) -> Result<(), ImageProblem> {
-    let image = decoded(bytes).map_err(|error| undecodable(file, error))?;
+    let image =
+        decoded(bytes).map_err(|error| ImageProblem::Undecodable(undecodable(file, error)))?;
     let found = size_of(&image);
     match form.resize {
         _ if found == form.size => put(image, None, place, form),
@@ -240,7 +241,7 @@ fn scaled(from: (u32, u32), wanted: (u32, u32), choose: fn(f64, f64) -> f64) -> 
 
 /// Decodes the bytes of an image file, upright according to its EXIF orientation; the format is detected from the
 /// contents, not from the name.
-fn decoded(bytes: &[u8]) -> Result<DynamicImage, ImageError> {
+pub(super) fn decoded(bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
     if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_complete(bytes) {
         let end = io::Error::from(io::ErrorKind::UnexpectedEof);
@@ -254,7 +255,7 @@ fn decoded(bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     Ok(image)
 }
 
-fn size_of(image: &DynamicImage) -> [usize; 2] {
+pub(super) fn size_of(image: &DynamicImage) -> [usize; 2] {
     [image.height() as usize, image.width() as usize]
 }
 

@@ -6,6 +6,7 @@ mod error;
 mod jpeg;
 mod on_demand;
 mod scan;
+mod survey;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub use config::{ColourMode, ImageFolderConfig, Resize};
 pub(super) use decode::{DecodedFormat, decoding_threads};
 pub use error::{ImageFolderError, Undecodable};
+pub use survey::{ImageSurvey, survey_images};
 
 use super::data_files::note_directory;
 use super::images::{Assembly, ImageFormat, Images, OwnImages};

@@ -7,8 +7,12 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::arguments::{ModelKind, NewRunArgs, TaskKind};
+use super::arrays::ArrayPlan;
+use super::goal::Goal;
+use super::images::ImagePlan;
 use super::look;
 use super::questions::Questions;
+use super::table::TablePlan;
 use crate::diagnostic::Diagnostic;
 
 /// Data and model to train, and for how long.
@@ -22,23 +26,10 @@ pub(super) struct NewRunPlan {
 #[derive(Debug, PartialEq)]
 enum Data {
     Digits,
-    Folder(PathBuf),
-    Idx {
-        train: IdxPair,
-        test: Option<IdxPair>,
-    },
-    Table {
-        file: PathBuf,
-        target: String,
-        delimiter: char,
-    },
+    Images(ImagePlan),
+    Table(TablePlan),
+    Arrays(ArrayPlan),
     Text(PathBuf),
-}
-
-#[derive(Debug, PartialEq)]
-struct IdxPair {
-    images: PathBuf,
-    labels: PathBuf,
 }
 
 impl NewRunPlan {
@@ -49,14 +40,8 @@ impl NewRunPlan {
         arguments: &NewRunArgs,
         questions: &mut Questions<R, W>,
     ) -> Result<NewRunPlan, Diagnostic> {
-        let task = if let Some(task) = arguments.task {
-            task
-        } else {
-            let guess = arguments.data.as_deref().map_or(TaskKind::Digits, guess);
-            let question = "What is the data: image, table, text, digits?";
-            choice(questions, question, &guess)?
-        };
-        let data = Data::choose(task, arguments, questions)?;
+        let (task, path) = task_and_path(arguments, questions)?;
+        let data = Data::choose(task, path, arguments, questions)?;
         let models = data.models();
         let model = if let Some(model) = arguments.model {
             model
@@ -71,16 +56,15 @@ impl NewRunPlan {
                 .iter()
                 .map(|model| format!("`{}`", name(model)))
                 .collect();
-            let problem = format!("the model `{}` is none for this data", name(&model));
+            let problem = format!("the model `{}` does not fit this data", name(&model));
             return Err(Diagnostic::new(problem).hint(format!("choose {}", names.join(" or "))));
         }
-        let default = if matches!(data, Data::Text(_)) { 1 } else { 10 };
         let epochs = match arguments.epochs {
             Some(epochs) => epochs,
             None => questions
                 .ask(
                     "How many passes over the training data?",
-                    &default.to_string(),
+                    &data.epochs().to_string(),
                     |text| {
                         let epochs = text.parse::<u64>().ok().filter(|epochs| *epochs > 0);
                         epochs.ok_or_else(|| format!("{text:?} is not a whole number from 1 on"))
@@ -95,66 +79,53 @@ impl NewRunPlan {
         })
     }
 
+    /// What was found in the data and why it is used so, a line each.
+    pub(super) fn findings(&self) -> Vec<String> {
+        match &self.data {
+            Data::Digits | Data::Text(_) => Vec::new(),
+            Data::Images(images) => images.findings(),
+            Data::Table(table) => table.findings.clone(),
+            Data::Arrays(arrays) => arrays.findings.clone(),
+        }
+    }
+
+    /// Metric by which the best checkpoint is chosen.
+    pub(super) fn best(&self) -> &'static str {
+        self.data.goal().best()
+    }
+
     /// Writes the choices into the manifest; `from` converts paths to the form used there.
     pub(super) fn fill(&self, manifest: &mut Value, from: impl Fn(&Path) -> PathBuf) {
         manifest["model"] = match self.model {
             ModelKind::Mlp => json!({"kind": "mlp", "hidden": [128]}),
-            ModelKind::Convnet => json!({"kind": "convnet", "channels": [16, 32], "hidden": [128]}),
+            ModelKind::Convnet => {
+                json!({"kind": "convnet", "channels": [16, 32], "hidden": [128]})
+            }
             ModelKind::Resnet => json!({"kind": "resnet"}),
             ModelKind::Gpt => json!({"kind": "gpt", "layers": 4, "heads": 4, "width": 128}),
         };
-        let split = json!({"fraction": 0.1});
         manifest["data"] = match &self.data {
             Data::Digits => json!({"kind": "synthetic-digits"}),
-            Data::Folder(directory) => json!({
-                "kind": "image-folder",
-                "directory": from(directory),
-                "size": [32, 32],
-                "val": split,
-            }),
-            Data::Idx { train, test } => {
-                let mut data = json!({
-                    "kind": "idx",
-                    "images": from(&train.images),
-                    "labels": from(&train.labels),
-                    "val": split,
-                });
-                if let Some(test) = test {
-                    data["test"] =
-                        json!({"images": from(&test.images), "labels": from(&test.labels)});
-                }
-                data
-            }
-            Data::Table {
-                file,
-                target,
-                delimiter,
-            } => {
-                let mut data = json!({
-                    "kind": "csv",
-                    "file": from(file),
-                    "target": target,
-                    "val": {"fraction": 0.2},
-                });
-                if *delimiter != ',' {
-                    data["delimiter"] = json!(delimiter);
-                }
-                data
-            }
+            Data::Images(images) => images.data(from),
+            Data::Table(table) => table.data(&from(&table.file)),
+            Data::Arrays(arrays) => arrays.data(from),
             Data::Text(file) => json!({
                 "kind": "text",
                 "file": from(file),
                 "unit": "byte",
                 "context": 64,
-                "val": split,
+                "val": {"fraction": 0.1},
             }),
         };
-        let is_table = matches!(self.data, Data::Table { .. });
+        if let Some(metrics) = self.data.goal().metrics() {
+            manifest["metrics"] = metrics;
+        }
+        let is_table = matches!(self.data, Data::Table(_));
         let rate = if is_table { 0.01 } else { 0.001 };
         manifest["optimizer"] = json!({"kind": "adamw", "learning_rate": rate});
         manifest["train"] = json!({
             "epochs": self.epochs,
-            "batch_size": if self.model == ModelKind::Gpt { 16 } else { 64 },
+            "batch_size": self.data.batch_size(),
         });
     }
 }
@@ -162,19 +133,19 @@ impl NewRunPlan {
 impl Data {
     fn choose<R: BufRead, W: Write>(
         task: TaskKind,
+        path: Option<PathBuf>,
         arguments: &NewRunArgs,
         questions: &mut Questions<R, W>,
     ) -> Result<Data, Diagnostic> {
-        if task == TaskKind::Digits {
-            return Ok(Data::Digits);
-        }
         let what = match task {
+            TaskKind::Digits => return Ok(Data::Digits),
             TaskKind::Image => "the directory with the images",
             TaskKind::Table => "the table's file",
-            _ => "the text's file",
+            TaskKind::Array => "the file with the inputs, NumPy's or safetensors",
+            TaskKind::Text => "the text's file",
         };
-        let path = match &arguments.data {
-            Some(path) => there(path).map_err(Diagnostic::new)?,
+        let path = match path {
+            Some(path) => there(&path).map_err(Diagnostic::new)?,
             None if questions.asks() => questions
                 .ask(&format!("Where is {what}?"), "", |text| {
                     there(Path::new(text))
@@ -182,33 +153,121 @@ impl Data {
                 .map_err(Diagnostic::new)?,
             None => {
                 let problem = Diagnostic::new(format!("it is not given where {what} is"));
-                return Err(
-                    problem.hint("say `--data PATH`, or `--task digits` for data without a file")
-                );
+                return Err(problem.hint(
+                    "give its path, `sconce new-run PATH`, or `--task digits` for data without a file",
+                ));
             }
         };
+        let target = arguments.target.as_deref();
+        if arguments.target_kind.is_some() && task != TaskKind::Table {
+            return Err(Diagnostic::new("`--target-kind` is for tables"));
+        }
+        if target.is_some() && !matches!(task, TaskKind::Table | TaskKind::Array) {
+            return Err(Diagnostic::new("`--target` is for tables and arrays"));
+        }
         match task {
-            TaskKind::Image => images(&path),
-            TaskKind::Table => {
-                let header = look::FileStart::of(&path)?.first_line();
-                table(&path, &header, arguments.target.as_deref(), questions)
+            TaskKind::Image => ImagePlan::of(&path).map(Data::Images),
+            TaskKind::Table => TablePlan::choose(&path, arguments, questions).map(Data::Table),
+            TaskKind::Array if ending(&path) == "safetensors" => {
+                ArrayPlan::of_tensors(&path, target).map(Data::Arrays)
             }
+            TaskKind::Array => ArrayPlan::of_npy(&path, target.map(Path::new)).map(Data::Arrays),
             _ => {
-                look::FileStart::of(&path)?;
+                let start = look::FileStart::of(&path)?;
+                if start.bytes.len() < SHORTEST_TEXT {
+                    let problem = format!(
+                        "`{}` has {} bytes, too few to train and validate on a text",
+                        path.display(),
+                        start.bytes.len()
+                    );
+                    return Err(Diagnostic::new(problem));
+                }
                 Ok(Data::Text(path))
             }
         }
     }
 
+    fn goal(&self) -> Goal {
+        match self {
+            Data::Digits => Goal::Classes { is_balanced: true },
+            Data::Images(images) => images.goal(),
+            Data::Table(table) => table.goal,
+            Data::Arrays(arrays) => arrays.goal,
+            Data::Text(_) => Goal::Tokens,
+        }
+    }
+
     /// Models that suit the data, the default first.
     fn models(&self) -> &'static [ModelKind] {
+        const CONVOLUTIONS: &[ModelKind] = &[ModelKind::Convnet, ModelKind::Resnet, ModelKind::Mlp];
+        /// Side of an image that two convolutions of 5 × 5 with pooling leave something of.
+        const SMALLEST: usize = 16;
+        let is_small = |[height, width]: [usize; 2]| height.min(width) < SMALLEST;
         match self {
             Data::Digits => &[ModelKind::Mlp, ModelKind::Convnet, ModelKind::Resnet],
-            Data::Folder(_) | Data::Idx { .. } => {
-                &[ModelKind::Convnet, ModelKind::Resnet, ModelKind::Mlp]
-            }
-            Data::Table { .. } => &[ModelKind::Mlp],
+            Data::Images(images) if images.size().is_some_and(is_small) => &[ModelKind::Mlp],
+            Data::Images(_) => CONVOLUTIONS,
+            Data::Arrays(arrays) if arrays.is_image => CONVOLUTIONS,
+            Data::Table(_) | Data::Arrays(_) => &[ModelKind::Mlp],
             Data::Text(_) => &[ModelKind::Gpt],
+        }
+    }
+
+    /// Number of samples, where it is known.
+    fn samples(&self) -> Option<usize> {
+        match self {
+            Data::Digits | Data::Text(_) => None,
+            Data::Images(images) => images.samples(),
+            Data::Table(table) => Some(table.rows),
+            Data::Arrays(arrays) => Some(arrays.samples),
+        }
+    }
+
+    /// Number of passes: more over few samples.
+    fn epochs(&self) -> u64 {
+        const FEW: usize = 5000;
+        match self.samples() {
+            _ if matches!(self, Data::Text(_)) => 1,
+            Some(samples) if samples < FEW => 30,
+            _ => 10,
+        }
+    }
+
+    /// Number of samples of a batch, so that an epoch has several.
+    fn batch_size(&self) -> u64 {
+        match self.samples() {
+            _ if matches!(self, Data::Text(_)) => 16,
+            Some(..=40) => 4,
+            Some(41..=640) => 16,
+            _ => 64,
+        }
+    }
+}
+
+/// Number of bytes of which a tenth, for validation, holds a window.
+const SHORTEST_TEXT: usize = 1000;
+
+/// Returns the kind of the data, and where they are if that is known.
+fn task_and_path<R: BufRead, W: Write>(
+    arguments: &NewRunArgs,
+    questions: &mut Questions<R, W>,
+) -> Result<(TaskKind, Option<PathBuf>), Diagnostic> {
+    let path = arguments.data.clone();
+    match (arguments.task, path) {
+        (Some(task), path) => Ok((task, path)),
+        (None, Some(path)) => Ok((guess(&there(&path).map_err(Diagnostic::new)?), Some(path))),
+        (None, None) => {
+            let read = |text: &str| {
+                if let Ok(task) = TaskKind::from_str(text, true) {
+                    return Ok((task, None));
+                }
+                there(Path::new(text)).map(|path| (guess(&path), Some(path)))
+            };
+            let question = "What is the data: a path, or image, table, array, text, digits?";
+            let digits = name(&TaskKind::Digits);
+            questions
+                .ask(question, &digits, read)
+                .map_err(Diagnostic::new)
         }
     }
 }
@@ -235,14 +294,31 @@ fn choice<T: ValueEnum, R: BufRead, W: Write>(
 
 /// Guesses the kind of data from a path; a gzipped file is judged by its name without `.gz`.
 fn guess(path: &Path) -> TaskKind {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.to_lowercase();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    match name.rsplit_once('.').map(|(_, ending)| ending) {
+    match ending(path).as_str() {
+        _ if path.is_dir() && has_arrays(path) => TaskKind::Array,
         _ if path.is_dir() => TaskKind::Image,
-        Some("csv" | "tsv") => TaskKind::Table,
+        "csv" | "tsv" => TaskKind::Table,
+        "npy" | "safetensors" => TaskKind::Array,
         _ => TaskKind::Text,
     }
+}
+
+/// The lower-case extension of a file's name without `.gz`; empty if it has none.
+fn ending(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let lower = name.to_lowercase();
+    let plain = lower.strip_suffix(".gz").unwrap_or(&lower);
+    plain
+        .rsplit_once('.')
+        .map_or_else(String::new, |(_, ending)| ending.to_owned())
+}
+
+/// Whether a directory has NumPy files.
+fn has_arrays(directory: &Path) -> bool {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .any(|path| ending(&path) == "npy")
 }
 
 fn there(path: &Path) -> Result<PathBuf, String> {
@@ -258,96 +334,4 @@ fn there(path: &Path) -> Result<PathBuf, String> {
         path.display(),
         absolute.display()
     ))
-}
-
-/// Finds IDX files in a directory, or one subdirectory per class.
-fn images(directory: &Path) -> Result<Data, Diagnostic> {
-    if !directory.is_dir() {
-        let problem = Diagnostic::new(format!("`{}` is not a directory", directory.display()));
-        return Err(problem.hint("a directory with one for each class in it, or with IDX files"));
-    }
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    let named = |words: [&str; 2], others: &str| {
-        let is_it = |path: &&PathBuf| {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .to_lowercase();
-            words.iter().all(|word| name.contains(word))
-                && (others.is_empty() || !name.contains(others))
-        };
-        paths.iter().find(is_it).cloned()
-    };
-    let pair = |is_test: bool| {
-        let find = |what| {
-            if is_test {
-                named([what, "t10k"], "")
-            } else {
-                named([what, "-ubyte"], "t10k")
-            }
-        };
-        Some(IdxPair {
-            images: find("images-idx3")?,
-            labels: find("labels-idx1")?,
-        })
-    };
-    if let Some(train) = pair(false) {
-        return Ok(Data::Idx {
-            train,
-            test: pair(true),
-        });
-    }
-    if paths.iter().any(|path| path.is_dir()) {
-        return Ok(Data::Folder(directory.to_owned()));
-    }
-    let problem = format!(
-        "`{}` has neither IDX files nor a directory for each class",
-        directory.display()
-    );
-    Err(Diagnostic::new(problem))
-}
-
-/// Reads a table's header and chooses the target column.
-fn table<R: BufRead, W: Write>(
-    file: &Path,
-    header: &str,
-    target: Option<&str>,
-    questions: &mut Questions<R, W>,
-) -> Result<Data, Diagnostic> {
-    let count = |delimiter: &char| header.matches(*delimiter).count();
-    let delimiter = [',', ';', '\t']
-        .into_iter()
-        .max_by_key(count)
-        .unwrap_or(',');
-    let delimiter = if count(&delimiter) == 0 || count(&',') == count(&delimiter) {
-        ','
-    } else {
-        delimiter
-    };
-    let columns: Vec<&str> = header
-        .split(delimiter)
-        .map(|column| column.trim().trim_matches('"'))
-        .collect();
-    let last = columns.last().copied().unwrap_or_default();
-    let read = |text: &str| {
-        if columns.contains(&text) {
-            return Ok(text.to_owned());
-        }
-        Err(format!(
-            "the table has no column `{text}`; it has: {}",
-            columns.join(", ")
-        ))
-    };
-    let target = match target {
-        Some(target) => read(target),
-        None => questions.ask("Which column is to be learned?", last, read),
-    };
-    Ok(Data::Table {
-        file: file.to_owned(),
-        target: target.map_err(Diagnostic::new)?,
-        delimiter,
-    })
 }

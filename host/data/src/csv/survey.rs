@@ -1,0 +1,106 @@
+//! Survey of a table whose target isn't chosen yet: what each column has in it.
+
+use std::path::Path;
+
+use super::config;
+use super::date_like::is_date;
+use super::format::TableFormat;
+use super::scan::{Missing, Scan, number};
+use super::table::Table;
+use crate::DataError;
+
+/// The columns of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableSurvey {
+    /// Number of rows.
+    pub rows: usize,
+    /// Columns, in the file's order.
+    pub columns: Vec<ColumnSurvey>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about a column"
+)]
+pub struct ColumnSurvey {
+    /// Name, as in the header or by position.
+    pub name: String,
+    /// Whether the header has no name for it.
+    pub is_unnamed: bool,
+    /// Number of rows that have a value.
+    pub present: usize,
+    /// Number of different texts.
+    pub distinct: usize,
+    /// Number of rows of the rarest and of the most frequent text.
+    pub counts: [usize; 2],
+    /// The first text.
+    pub example: String,
+    /// Minimum and maximum of the numbers, if there is any.
+    pub range: Option<[f64; 2]>,
+    /// Whether more than half of the values are numbers or intended as such, so that all others are errors.
+    pub is_numeric: bool,
+    /// Whether all are whole numbers.
+    pub is_whole: bool,
+    /// Whether all rows have a whole number, each one more than the row before.
+    pub is_row_number: bool,
+    /// Whether all values are dates or times.
+    pub is_date: bool,
+    /// Texts in a numeric column, with the line of the first.
+    pub odd: Vec<(String, u64)>,
+}
+
+/// Surveys a table; missing values are those of the default for `missing`.
+///
+/// # Errors
+///
+/// If the file can't be read as a table.
+pub fn survey(file: &Path, delimiter: char, header: bool) -> Result<TableSurvey, DataError> {
+    let table = Table::read(file, TableFormat { delimiter, header })?;
+    let missing = Missing::new(&config::missing());
+    let columns = table.names.iter().enumerate();
+    Ok(TableSurvey {
+        rows: table.rows.len(),
+        columns: columns
+            .map(|(place, name)| of_column(&table, place, name, &missing))
+            .collect(),
+    })
+}
+
+fn of_column(table: &Table, place: usize, name: &str, missing: &Missing) -> ColumnSurvey {
+    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    let is_numeric = scan.is_mostly_numeric();
+    let whole = |text: &str| number(text).filter(|number| number.fract() == 0.0);
+    let counts = scan.texts.values().copied();
+    let mut odd = Vec::new();
+    if is_numeric {
+        for (text, _) in scan.texts.iter().filter(|(text, _)| number(text).is_none()) {
+            let mut rows = 0..table.rows.len();
+            let first = rows.find(|&row| table.field(row, place) == *text);
+            odd.push(((*text).to_owned(), first.map_or(0, |row| table.line(row))));
+        }
+        odd.sort_by_key(|(_, line)| *line);
+    }
+    let first = whole(table.field(0, place));
+    let is_row_number = first.is_some_and(|first| {
+        let mut rows = (0..table.rows.len()).zip(0_u32..);
+        rows.all(|(row, above)| whole(table.field(row, place)) == Some(first + f64::from(above)))
+    });
+    let mut fields = (0..table.rows.len()).map(|row| table.field(row, place));
+    let example = fields.find(|field| !missing.is(field)).unwrap_or_default();
+    ColumnSurvey {
+        name: name.to_owned(),
+        is_unnamed: table.is_unnamed(place),
+        present: scan.present(),
+        distinct: scan.texts.len(),
+        counts: [counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0)],
+        example: example.to_owned(),
+        range: (scan.numbers > 0).then_some([scan.min, scan.max]),
+        is_numeric,
+        is_whole: scan.texts.keys().all(|text| whole(text).is_some()),
+        is_row_number,
+        is_date: scan.present() > 0 && scan.texts.keys().all(|text| is_date(text)),
+        odd,
+    }
+}
