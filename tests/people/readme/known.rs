@@ -199,7 +199,7 @@ pub(super) const PAGES: [Page; 5] = [
                 Runs(&["sconce validate LIBRARY"], &["passed"]),
             ),
             (
-                "sconce new-run [FILE]",
+                "sconce new-run [DATA] [FILE]",
                 Runs(
                     &[
                         "sconce new-run --yes",
@@ -232,6 +232,24 @@ pub(super) const PAGES: [Page; 5] = [
     (
         "docs/first-run.md",
         &[
+            (
+                "pip install sconce_train-0.1.0-py3-none-manylinux_2_28_x86_64.whl",
+                NotHere("`.ci/try-wheel` installs the wheel"),
+            ),
+            (
+                "sconce new-run DATA.csv",
+                Runs(
+                    &["sconce new-run table.csv first/run.json"],
+                    &["target  `", "first/run.json  the manifest"],
+                ),
+            ),
+            (
+                "sconce run run.json",
+                Runs(
+                    &["unset SCONCE_SET_DATA; sconce run first/run.json"],
+                    &["val"],
+                ),
+            ),
             (
                 "cargo build --release",
                 NotHere("`.ci/run` runs it, by `.ci/readme-command`"),

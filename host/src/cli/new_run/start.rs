@@ -335,3 +335,46 @@ fn there(path: &Path) -> Result<PathBuf, String> {
         absolute.display()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        arguments: NewRunArgs,
+    }
+
+    #[test]
+    fn the_first_answer_may_be_a_path() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("t.csv");
+        let rows: Vec<String> = (0..40)
+            .map(|row| format!("{row}.5,{}\n", row % 2))
+            .collect();
+        std::fs::write(&file, format!("y,b\n{}", rows.concat())).expect("written");
+        let CommandLine { arguments } = CommandLine::parse_from(["new-run"]);
+        // What isn't there is asked for again; the column is another than the likely one; the rest by Enter.
+        let answers = format!("nowhere\n{}\nc\nb\n\n\n", file.display());
+        let mut shown = Vec::new();
+        let mut questions = Questions::new(answers.as_bytes(), &mut shown, true);
+        let plan = NewRunPlan::choose(&arguments, &mut questions);
+        let plan = plan.unwrap_or_else(|problem| panic!("{problem:?}"));
+        let mut manifest = json!({});
+        plan.fill(&mut manifest, Path::to_owned);
+        assert_eq!(manifest["data"]["target"], "b");
+        assert_eq!(manifest["data"]["target_kind"], "classes");
+        assert_eq!((plan.model, plan.epochs), (ModelKind::Mlp, 30));
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        for words in [
+            "there is no `nowhere`",
+            "to be learned? [y]",
+            "no column `c`",
+        ] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+    }
+}
