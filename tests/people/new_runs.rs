@@ -393,6 +393,18 @@ fn images_keep_their_size_and_stay_grey() {
         (&data["mode"], &data["resize"]),
         (&Value::Null, &"cover".into())
     );
+    for phase in ["train", "test"] {
+        for class in 0..2 {
+            for number in 0..5 {
+                let path = format!("phases/{phase}/{class}/{number}.pgm");
+                write(&path, "P5", [16, 16], &[class + 1]);
+            }
+        }
+    }
+    let manifest = trains(&place, &["phases"], &["in 2 classes, in `phases/train`"]);
+    let data = &manifest["data"];
+    assert_eq!(data["test"], json!({"file": "phases/test"}));
+    assert_eq!(data["val"], json!({"fraction": 0.1}));
     place.write_text("grey/notes.txt", "not an image");
     refused(
         &place,
@@ -407,15 +419,20 @@ fn idx_files_and_texts_are_known_by_their_path() {
     let mut images = vec![0, 0, 8, 3, 0, 0, 0, 40, 0, 0, 0, 20, 0, 0, 0, 20];
     images.extend((0..40 * 400_u32).map(|pixel| (pixel % 241) as u8));
     let mut labels = vec![0, 0, 8, 1, 0, 0, 0, 40];
-    labels.extend((0..40).map(|label| label % 10));
+    labels.extend((0..40).map(|label| label % 12));
     fs::create_dir(place.path("idx")).expect("made");
     fs::write(place.path("idx/train-images-idx3-ubyte"), images).expect("written");
     gzip(&place.path("idx/train-labels-idx1-ubyte.gz"), &labels);
-    let manifest = trains(&place, &["idx"], &["train-images-idx3-ubyte", "labels in"]);
+    let words = [
+        "40 images in `idx/train-images-idx3-ubyte`",
+        "labels from 0 to 11",
+    ];
+    let data = trains(&place, &["idx"], &words)["data"].take();
     assert_eq!(
-        (&manifest["data"]["kind"], &manifest["data"]["stratified"]),
+        (&data["kind"], &data["stratified"]),
         (&"idx".into(), &true.into())
     );
+    assert_eq!(data["classes"][11], "11");
 
     place.write_text("words.txt", &"the quick brown fox\n".repeat(80));
     let manifest = trains(&place, &["words.txt"], &[]);

@@ -71,6 +71,23 @@ pub(super) fn read(path: &Path, role: IdxRole) -> Result<Idx, DataError> {
     Ok(Idx { dimensions, bytes })
 }
 
+/// Counts the labels of an IDX file: the number of images of each class, from 0 to the largest.
+///
+/// # Errors
+///
+/// If the file can't be read as labels.
+pub fn survey_labels(file: &Path) -> Result<Vec<usize>, DataError> {
+    let labels = read(file, IdxRole::Labels)?.bytes;
+    let most = labels.iter().copied().max().map_or(0, usize::from);
+    let mut counts = vec![0; most + 1];
+    for label in labels {
+        if let Some(count) = counts.get_mut(usize::from(label)) {
+            *count += 1;
+        }
+    }
+    Ok(counts)
+}
+
 /// Reads a file of images, or its header if its pixels are to be read on demand and it is plain.
 pub(super) fn images(path: &Path, memory: MemoryUse) -> Result<IdxImages, DataError> {
     let mut reader = Reader::open(path)?;

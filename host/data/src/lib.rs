@@ -13,7 +13,7 @@
 //! - `text`, `grammar`: sources of tokens.
 //! - `split`: random or stratified selection of validation and test samples.
 //! - [`preprocessing`]: what is learnt from the training data, kept with a model to read other data.
-//! - [`csv::survey`], [`arrays::survey_npy`], [`survey_images`]: what data have in them, for a first manifest.
+//! - [`csv::survey`], [`arrays::survey_npy`], [`survey_images`], [`survey_labels`]: what data have in them, for a first manifest.
 //! - `dataset`, `first`: the interface [`Dataset`], and a limit on the number of samples; `class_counts`: the samples of
 //!   each class.
 //! - [`order`], `loader`: order of an epoch's samples, and batches prepared in the background.
@@ -84,6 +84,7 @@ pub use dataset::{Batch, Dataset, SampleOrigin};
 pub use error::DataError;
 pub use first::First;
 pub use grammar::GrammarConfig;
+pub use idx::survey_labels;
 pub use image_folder::{
     ColourMode, ImageFolderConfig, ImageFolderError, ImageSurvey, Resize, Undecodable,
     survey_images,

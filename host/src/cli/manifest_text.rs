@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// Order of keys at every level; others follow in their original order.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "$schema",
     "name",
     "seed",
@@ -13,6 +13,7 @@ const ORDER: [&str; 14] = [
     "plugins",
     "model",
     "data",
+    "metrics",
     "optimizer",
     "train",
     "epochs",

@@ -77,8 +77,7 @@ fn advice(path: &Path) -> Option<String> {
         }
     }
     let is_of_data = path.is_dir() || !has_ending(path, &["json", "jsonc"]);
-    is_of_data
-        .then(|| format!("for data, `sconce new-run run.json --data {shown}` writes a manifest"))
+    is_of_data.then(|| format!("for data, `sconce new-run {shown}` writes a manifest"))
 }
 
 /// The JSON file of a directory that has a single one.

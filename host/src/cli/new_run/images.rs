@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sconce_data::{ImageSurvey, survey_images};
+use sconce_data::{ImageSurvey, survey_images, survey_labels};
 use serde_json::{Value, json};
 
 use super::goal::Goal;
@@ -19,15 +19,22 @@ const RESIZED: usize = 64;
 #[derive(Debug, PartialEq)]
 pub(super) enum ImagePlan {
     Folder(FolderPlan),
-    Idx {
-        train: IdxPair,
-        test: Option<IdxPair>,
-    },
+    Idx(IdxPlan),
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct IdxPlan {
+    train: IdxPair,
+    test: Option<IdxPair>,
+    /// Number of images of each class.
+    classes: Vec<usize>,
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) struct FolderPlan {
     directory: PathBuf,
+    /// Directories of their own for validation and test.
+    own: [Option<PathBuf>; 2],
     size: [usize; 2],
     /// Whether images of another aspect ratio are cropped.
     is_cropped: bool,
@@ -57,12 +64,28 @@ impl ImagePlan {
         paths.sort();
         if let Some(train) = idx_pair(&paths, false) {
             let test = idx_pair(&paths, true);
-            return Ok(ImagePlan::Idx { train, test });
+            let classes = survey_labels(&train.labels);
+            let classes = classes.map_err(|error| Diagnostic::new(error.to_string()))?;
+            return Ok(ImagePlan::Idx(IdxPlan {
+                train,
+                test,
+                classes,
+            }));
         }
         if paths.iter().any(|path| path.is_dir()) {
-            let survey = survey_images(directory);
+            let phase = |names: &[&str]| {
+                let mut found = names.iter().map(|name| directory.join(name));
+                found.find(|path| path.is_dir())
+            };
+            let train = phase(&["train", "training"]);
+            let own = [phase(&["val", "valid", "validation"]), phase(&["test"])];
+            let (directory, own) = match train {
+                Some(train) if own.iter().any(Option::is_some) => (train, own),
+                _ => (directory.to_owned(), [None, None]),
+            };
+            let survey = survey_images(&directory);
             let survey = survey.map_err(|error| Diagnostic::new(error.to_string()))?;
-            return FolderPlan::of(directory, &survey).map(ImagePlan::Folder);
+            return FolderPlan::of(directory, own, &survey).map(ImagePlan::Folder);
         }
         let problem = format!(
             "`{}` has neither IDX files nor a directory for each class",
@@ -74,7 +97,10 @@ impl ImagePlan {
     pub(super) fn goal(&self) -> Goal {
         match self {
             ImagePlan::Folder(folder) => folder.goal,
-            ImagePlan::Idx { .. } => Goal::Classes { is_balanced: true },
+            ImagePlan::Idx(idx) => {
+                let counts = idx.classes.iter().copied().filter(|count| *count > 0);
+                Goal::of_classes([counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0)])
+            }
         }
     }
 
@@ -82,10 +108,17 @@ impl ImagePlan {
     pub(super) fn findings(&self) -> Vec<String> {
         match self {
             ImagePlan::Folder(folder) => folder.findings.clone(),
-            ImagePlan::Idx { train, .. } => vec![
-                format!("data    images in `{}`", train.images.display()),
-                format!("target  labels in `{}`", train.labels.display()),
-            ],
+            ImagePlan::Idx(IdxPlan { train, classes, .. }) => {
+                let images = grouped(classes.iter().sum::<usize>() as u64);
+                vec![
+                    format!("data    {images} images in `{}`", train.images.display()),
+                    format!(
+                        "target  labels from 0 to {} in `{}`",
+                        classes.len().saturating_sub(1),
+                        train.labels.display()
+                    ),
+                ]
+            }
         }
     }
 
@@ -93,15 +126,15 @@ impl ImagePlan {
     pub(super) fn size(&self) -> Option<[usize; 2]> {
         match self {
             ImagePlan::Folder(folder) => Some(folder.size),
-            ImagePlan::Idx { .. } => None,
+            ImagePlan::Idx(_) => None,
         }
     }
 
-    /// Number of training images; none where it isn't known.
-    pub(super) fn samples(&self) -> Option<usize> {
+    /// Number of images to train and validate on.
+    pub(super) fn samples(&self) -> usize {
         match self {
-            ImagePlan::Folder(folder) => Some(folder.samples),
-            ImagePlan::Idx { .. } => None,
+            ImagePlan::Folder(folder) => folder.samples,
+            ImagePlan::Idx(idx) => idx.classes.iter().sum(),
         }
     }
 
@@ -124,23 +157,48 @@ impl ImagePlan {
                 }
                 data
             }
-            ImagePlan::Idx { train, test } => {
+            ImagePlan::Idx(IdxPlan {
+                train,
+                test,
+                classes,
+            }) => {
+                /// Number of classes that `idx` has by default.
+                const DIGITS: usize = 10;
                 let mut data = files(train);
                 data["kind"] = json!("idx");
+                if classes.len() > DIGITS {
+                    let names = (0..classes.len()).map(|class| class.to_string());
+                    data["classes"] = json!(names.collect::<Vec<_>>());
+                }
                 if let Some(test) = test {
                     data["test"] = files(test);
                 }
                 data
             }
         };
-        data["val"] = json!({"fraction": 0.1});
-        data["stratified"] = json!(true);
+        let [val, test] = match self {
+            ImagePlan::Folder(folder) => folder.own.each_ref().map(Option::as_deref),
+            ImagePlan::Idx(_) => [None, None],
+        };
+        if let Some(test) = test {
+            data["test"] = json!({"file": from(test)});
+        }
+        if let Some(val) = val {
+            data["val"] = json!({"file": from(val)});
+        } else {
+            data["val"] = json!({"fraction": 0.1});
+            data["stratified"] = json!(true);
+        }
         data
     }
 }
 
 impl FolderPlan {
-    fn of(directory: &Path, survey: &ImageSurvey) -> Result<FolderPlan, Diagnostic> {
+    fn of(
+        directory: PathBuf,
+        own: [Option<PathBuf>; 2],
+        survey: &ImageSurvey,
+    ) -> Result<FolderPlan, Diagnostic> {
         let counts = survey.classes.iter().map(|(_, count)| *count);
         let total: usize = counts.clone().sum();
         if total < 5 {
@@ -183,8 +241,9 @@ impl FolderPlan {
         Ok(FolderPlan {
             findings: vec![
                 format!(
-                    "data    {} images{seen} in {classes} classes",
-                    grouped(total as u64)
+                    "data    {} images{seen} in {classes} classes, in `{}`",
+                    grouped(total as u64),
+                    directory.display()
                 ),
                 format!(
                     "target  the class, the name of the directory: {}",
@@ -192,7 +251,8 @@ impl FolderPlan {
                 ),
                 format!("images  {found} {height} × {width}, {colours}; {resized} (`data.size`)"),
             ],
-            directory: directory.to_owned(),
+            directory,
+            own,
             size,
             is_cropped: !survey.is_one_size,
             is_grey: survey.is_grey,

@@ -217,7 +217,7 @@ impl Data {
     fn samples(&self) -> Option<usize> {
         match self {
             Data::Digits | Data::Text(_) => None,
-            Data::Images(images) => images.samples(),
+            Data::Images(images) => Some(images.samples()),
             Data::Table(table) => Some(table.rows),
             Data::Arrays(arrays) => Some(arrays.samples),
         }
