@@ -328,6 +328,12 @@ fn a_target_from_which_nothing_can_be_learned_is_refused() {
             &[words, "--target COLUMN"],
         );
     }
+    let names = lines("name,a", 120, |row| format!("name {row},{}", row % 2));
+    place.write_text("names.csv", &names);
+    let words = ["has no inputs for the target `a`", "`name` is left out"];
+    refused(&place, &["new-run", "names.csv"], &words);
+    place.write_text("one.csv", &lines("a", 40, |row| (row % 2).to_string()));
+    refused(&place, &["new-run", "one.csv"], &["has no inputs"]);
     place.write_text("few.csv", "a,b\n1,2\n2,3\n");
     refused(&place, &["new-run", "few.csv"], &["at least 5"]);
     assert!(!place.path("run.json").exists());

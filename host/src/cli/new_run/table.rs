@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use sconce_data::csv::{self, ColumnSurvey};
+use sconce_data::csv::{self, ColumnSurvey, TableSurvey};
 use serde_json::{Value, json};
 
 use super::arguments::{NewRunArgs, TargetKind};
@@ -85,18 +85,7 @@ impl TablePlan {
                 return Err(Diagnostic::new(problem));
             }
         };
-        let inputs = table
-            .columns
-            .iter()
-            .filter(|other| other.name != column.name);
-        let mut left_out: Vec<(&ColumnSurvey, String)> = inputs
-            .clone()
-            .filter_map(|other| Some((other, why_no_input(other)?)))
-            .collect();
-        if left_out.len() == inputs.clone().count() {
-            // All or nothing: what can be read is used.
-            left_out.retain(|(other, _)| other.present == 0 || !other.odd.is_empty());
-        }
+        let left_out = left_out(&table, column, file)?;
         let why = match &arguments.target {
             Some(_) => "as told",
             None if column.name == name => why_likely,
@@ -167,6 +156,39 @@ impl TablePlan {
         }
         data
     }
+}
+
+/// Returns the columns that aren't used as inputs, and why; an error if none remains.
+fn left_out<'a>(
+    table: &'a TableSurvey,
+    target: &ColumnSurvey,
+    file: &Path,
+) -> Result<Vec<(&'a ColumnSurvey, String)>, Diagnostic> {
+    /// Categories of a column from which on the data refuse it.
+    const MOST_CATEGORIES: usize = 100;
+    let inputs = table.columns.iter();
+    let inputs = inputs.filter(|column| column.name != target.name);
+    let count = inputs.clone().count();
+    let reasons = inputs.filter_map(|column| Some((column, why_no_input(column)?)));
+    let mut left_out: Vec<_> = reasons.collect();
+    if left_out.len() == count {
+        // Where nothing else is left, whatever can be read is an input.
+        left_out.retain(|(column, _)| {
+            let is_text = !column.is_numeric && column.distinct > MOST_CATEGORIES;
+            column.present == 0 || is_text || !column.odd.is_empty()
+        });
+    }
+    if left_out.len() < count {
+        return Ok(left_out);
+    }
+    let problem = format!(
+        "`{}` has no inputs for the target `{}`",
+        file.display(),
+        target.name
+    );
+    let notes = left_out.iter();
+    let notes = notes.map(|(column, why)| format!("`{}` is left out: {why}", column.name));
+    Err(notes.fold(Diagnostic::new(problem), Diagnostic::note))
 }
 
 /// Refuses a target from which nothing can be learned.
