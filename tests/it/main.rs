@@ -36,6 +36,7 @@
 //! | `late` | on a device, losses and metrics are fetched when somebody reads them, with the same values |
 //! | `measured` | where averages were measured, they are what is kept, evaluated and loaded |
 //! | `hook_docs` | the tables of options in the docs are those of the schemas |
+//! | `documentation` | `sconce docs` has all pages, and finds what is in them |
 //! | `legal_table` | the tables of what is legal where are those of the code |
 //! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `kept` | the metrics of a run are those of the weights that it keeps |
@@ -88,6 +89,7 @@ mod control;
 mod crashes;
 mod devices;
 mod distillation;
+mod documentation;
 mod examples;
 mod fault_table;
 mod faults;

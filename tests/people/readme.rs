@@ -79,8 +79,10 @@ impl Checkout {
             }
         }
         #[cfg(unix)]
-        std::os::unix::fs::symlink(workspace().join("plugin-api"), place.path("plugin-api"))
-            .expect("a link");
+        for directory in ["docs", "plugin-api"] {
+            std::os::unix::fs::symlink(workspace().join(directory), place.path(directory))
+                .expect("a link");
+        }
         let digits = "examples/digits/run.json";
         fs::create_dir_all(place.path("examples/digits")).expect("made");
         fs::copy(workspace().join(digits), place.path(digits)).expect("copied");

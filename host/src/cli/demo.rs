@@ -2,13 +2,12 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use clap::{Args, Parser};
 use serde_json::{Value, json};
 
 use super::new_plugin::{standard_plugins, this_program};
-use super::{Cli, manifest_text, output};
+use super::{Cli, browser, manifest_text, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::search::{self, Inventory};
@@ -60,7 +59,7 @@ pub(super) fn demo(arguments: &DemoArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
     let program = this_program();
     let report = run.join("report.html");
     if report.exists() {
-        let is_shown = !arguments.no_open && is_live && is_opened(&report);
+        let is_shown = !arguments.no_open && is_live && browser::is_opened(&report);
         let shown = if is_shown {
             ", opened in a browser"
         } else {
@@ -143,23 +142,4 @@ fn train(
         Some(super::Command::Run(arguments)) => super::run::run(&arguments, tasks),
         _ => Ok(exit::USAGE),
     }
-}
-
-/// Opens a page in a browser, where there is a screen for one; whether a program took it.
-fn is_opened(page: &Path) -> bool {
-    let has_screen = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let program = if cfg!(target_os = "macos") {
-        "open"
-    } else if has_screen("DISPLAY") || has_screen("WAYLAND_DISPLAY") {
-        "xdg-open"
-    } else {
-        return false;
-    };
-    let mut command = Command::new(program);
-    command
-        .arg(page)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

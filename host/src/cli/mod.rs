@@ -2,12 +2,14 @@
 //!
 //! A program with its own task calls [`main_with`] and has every command.
 
+mod browser;
 mod check;
 mod chosen_weights;
 mod compare;
 mod conclusion;
 mod copies;
 mod demo;
+mod docs;
 mod env;
 mod eval;
 mod first_look;
@@ -82,6 +84,8 @@ struct Cli {
 enum Command {
     /// Trains on digits with the live view, and shows the report: a first look, in seconds.
     Demo(demo::DemoArgs),
+    /// Shows the documentation that came with this program, or searches it: `sconce docs accumulate`.
+    Docs(docs::DocsArgs),
     /// Writes a plugin with a hook in Rust, C or C++, its tests, and a manifest that uses it.
     NewPlugin(new_plugin::NewPluginArgs),
     /// Prints the header for plugins in C or C++.
@@ -284,6 +288,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     signals::let_writes_fail();
     let result = match command {
         Command::Demo(arguments) => demo::demo(&arguments, tasks),
+        Command::Docs(arguments) => docs::docs(&arguments),
         Command::NewPlugin(arguments) => new_plugin::new_plugin(&arguments),
         Command::Header(arguments) => Ok(header::header(&arguments)),
         Command::NewRun(arguments) => new_run::new_run(&arguments),

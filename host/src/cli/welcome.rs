@@ -6,7 +6,7 @@ use crate::exit;
 use crate::plugin::search::{self, Inventory};
 use crate::version::HOST_VERSION;
 
-/// Prints ten lines.
+/// Prints what is installed, and a line for each command to begin with.
 pub(super) fn welcome() -> u8 {
     let mut directories: Vec<_> = standard_plugins().into_iter().collect();
     directories.extend(search::from_environment());
@@ -48,6 +48,10 @@ pub(super) fn welcome() -> u8 {
         (
             "runs",
             "lists the runs below this directory; `compare` compares them",
+        ),
+        (
+            "docs WORD",
+            "searches the documentation; without a word, opens it",
         ),
         ("help", "lists all commands; `help COMMAND` explains one"),
     ] {

@@ -217,6 +217,13 @@ pub(super) const PAGES: [Page; 5] = [
                 "sconce launch -n 4 --check",
                 Runs(&[], &["4 ranks on 1 machine", "deliver the right bytes"]),
             ),
+            (
+                "sconce docs [WORD …]",
+                Runs(
+                    &["sconce docs --no-open", "sconce docs early-stopping"],
+                    &["documentation: ", "early-stopping"],
+                ),
+            ),
             ("sconce env", Runs(&[], &["plugin API", "plugins in"])),
             (
                 "sconce completions SHELL",
@@ -390,6 +397,17 @@ pub(super) const PAGES: [Page; 5] = [
                 Runs(&[], &["first.json  the manifest"]),
             ),
             ("sconce run first.json", Runs(&[], &["val"])),
+            (
+                "sconce docs",
+                Runs(
+                    &["sconce docs --no-open"],
+                    &["documentation: ", "examples: "],
+                ),
+            ),
+            (
+                "sconce docs standard input",
+                Runs(&[], &["A trained model on its own: Predictions"]),
+            ),
             (
                 "sconce plugins",
                 Runs(&[], &["early-stopping", "data-home/sconce/plugins"]),
