@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Looks at the `report` hook's page in Chromium: `tests/browser.sh` calls it.
+"""Looks at the `report` hook's page in Chromium, and searches in the documentation's pages: `tests/browser.sh` calls it.
 
-usage: tests/browser.py CHROMIUM PAGE DIRECTORY    pictures and the printed page are left in the directory
+usage: tests/browser.py CHROMIUM PAGE DIRECTORY BOOK    pictures and the printed page are left in the directory
 
 Speaks the DevTools protocol through a pipe, and needs nothing beyond the standard library. Every fault found is printed.
 """
-import base64, json, os, pathlib, re, struct, subprocess, sys, tempfile, zlib
+import base64, json, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
 
 # What is wrong with the page as it is laid out: a list of sentences.
 LAYOUT = r"""
@@ -165,11 +165,11 @@ class Browser:
             sys.exit(f"a script failed: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def open(self, page, width, media="screen", scheme="light"):
+    def open(self, page, width, media="screen", scheme="light", query=""):
         """Loads a page anew, in a window of a width in pixels."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page.as_uri() + query)
         while self.message().get("method") != "Page.loadEventFired":
             pass
 
@@ -255,8 +255,22 @@ def printed_headings(pdf):
             yield (title[1].decode("latin-1") if title else "?"), float(place[1])
 
 
+def searched(browser, book):
+    """What is wrong with the search in the documentation's pages, which are files here, without a server."""
+    found = "[...document.querySelectorAll('a[href^=\"data.html?highlight\"]')].map(link => link.textContent)"
+    browser.open(book / "index.html", 420, query="?search=stratified")
+    if browser.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        yield "the first page is wider than a phone"
+    for _ in range(50):
+        if titles := browser.evaluate(found):
+            break
+        time.sleep(0.1)
+    if not any("splits" in title for title in titles):
+        yield f"a search for `stratified` finds {titles}"
+
+
 def main():
-    program, page, directory = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3])
+    program, page, directory, book = sys.argv[1], *(pathlib.Path(argument).resolve() for argument in sys.argv[2:5])
     faults = []
 
     def note(where, found):
@@ -283,6 +297,8 @@ def main():
         answer = browser.call("Page.printToPDF", printBackground=False, generateTaggedPDF=True, generateDocumentOutline=True)
         pdf = base64.b64decode(answer["data"])
         (directory / "print.pdf").write_bytes(pdf)
+        has_book = (book / "index.html").exists()
+        note("documentation", searched(browser, book) if has_book else [])
         browser.close()
 
     found = painted(pdf)
@@ -298,8 +314,9 @@ def main():
     note("print", [f"`{title}` is alone at the end of a page" for title, height in outline if height < 36 + 50])
 
     if faults:
-        sys.exit("the report is not right:\n" + "\n".join(f"  {fault}" for fault in faults))
+        sys.exit("the pages are not right:\n" + "\n".join(f"  {fault}" for fault in faults))
     print(f"the report is right in {program}: 1280 and 420 px, light and dark, {headings} headings and {len(colours)} colours in print")
+    print("the documentation's pages are searched" if has_book else "skipped: the documentation is not rendered, and its search not tried")
 
 
 main()
