@@ -292,6 +292,22 @@ fn a_table_says_target_task_and_what_it_leaves_out() {
     let manifest = trains(&place, &["kinds.csv"], &words);
     assert_eq!(manifest["data"]["header"], false);
 
+    // Marks of missing values that aren't among the usual ones.
+    let gaps = lines("a,price", 60, |row| match row {
+        7 => "n/a,3".to_owned(),
+        9 => "4,None".to_owned(),
+        _ => format!("{row}.5,{}", row * 3),
+    });
+    place.write_text("gaps.csv", &gaps);
+    let manifest = trains(
+        &place,
+        &["gaps.csv"],
+        &["`None`, `n/a` between numbers", "numbers from 0 to 177"],
+    );
+    let missing = ["", "NA", "NaN", "null", "?", "None", "n/a"];
+    assert_eq!(manifest["data"]["missing"], json!(missing));
+    assert_eq!(manifest["data"]["ignore"], Value::Null);
+
     let penguins = lines("species,island,mass,sex", 60, |row| {
         let sex = ["MALE", "FEMALE", "NA"][row % 3];
         format!(

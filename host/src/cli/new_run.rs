@@ -2,8 +2,8 @@
 //!
 //! - `arguments`, `questions`: what the user says, and is asked.
 //! - `start`: kind of data, model and length; from what was found to the manifest.
-//! - `look`: what a file is, by its first bytes. `table` with `columns`, `images`, `arrays`: what is in the data, by the
-//!   surveys of `sconce-data`, and how it is used. `goal`: classes, numbers or tokens, and the metrics for them.
+//! - `look`: what a file is, by its first bytes. `table` with `read_table` and `columns`, `images`, `arrays`: what is in
+//!   the data, by the surveys of `sconce-data`, and how it is used. `goal`: classes, numbers or tokens, and their metrics.
 //! - `explain`: the text beside the manifest.
 
 mod arguments;
@@ -14,6 +14,7 @@ mod goal;
 mod images;
 mod look;
 mod questions;
+mod read_table;
 mod start;
 mod table;
 

@@ -42,7 +42,7 @@ pub struct CsvConfig {
     #[serde(default = "yes")]
     pub header: bool,
     /// Texts that mark a missing value. Spaces around a field are ignored.
-    #[serde(default = "missing")]
+    #[serde(default = "default_missing")]
     pub missing: Vec<String>,
     /// Handling of missing inputs.
     #[serde(default)]
@@ -157,7 +157,7 @@ fn yes() -> bool {
     true
 }
 
-/// Default of `missing`.
-pub(super) fn missing() -> Vec<String> {
+/// Returns the default of `missing`.
+pub fn default_missing() -> Vec<String> {
     ["", "NA", "NaN", "null", "?"].map(str::to_owned).to_vec()
 }

@@ -26,7 +26,9 @@ mod unknown;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use config::{CsvConfig, Names, OnMissing, OnMissingTarget, OnUnknown, TargetKind};
+pub use config::{
+    CsvConfig, Names, OnMissing, OnMissingTarget, OnUnknown, TargetKind, default_missing,
+};
 pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
 pub use error::CsvError;
 pub use report::{ColumnReport, Contents, CsvReport};

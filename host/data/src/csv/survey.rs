@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::config;
 use super::date_like::is_date;
 use super::format::TableFormat;
 use super::scan::{Missing, Scan, number};
@@ -51,14 +50,19 @@ pub struct ColumnSurvey {
     pub odd: Vec<(String, u64)>,
 }
 
-/// Surveys a table; missing values are those of the default for `missing`.
+/// Surveys a table; `missing` are the texts that mark a missing value.
 ///
 /// # Errors
 ///
 /// If the file can't be read as a table.
-pub fn survey(file: &Path, delimiter: char, header: bool) -> Result<TableSurvey, DataError> {
+pub fn survey(
+    file: &Path,
+    delimiter: char,
+    header: bool,
+    missing: &[String],
+) -> Result<TableSurvey, DataError> {
     let table = Table::read(file, TableFormat { delimiter, header })?;
-    let missing = Missing::new(&config::missing());
+    let missing = Missing::new(missing);
     let columns = table.names.iter().enumerate();
     Ok(TableSurvey {
         rows: table.rows.len(),

@@ -1,16 +1,16 @@
-//! A table: how it is written, its target, and the columns left out.
+//! A table: its target, and the columns left out.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use sconce_data::csv::{self, ColumnSurvey, TableSurvey};
+use sconce_data::csv::{ColumnSurvey, TableSurvey, default_missing};
 use serde_json::{Value, json};
 
 use super::arguments::{NewRunArgs, TargetKind};
 use super::columns::{are_classes, likely_target, why_no_input};
 use super::goal::Goal;
-use super::look::FileStart;
 use super::questions::Questions;
+use super::read_table::ReadTable;
 use crate::diagnostic::Diagnostic;
 use crate::thousands::grouped;
 
@@ -28,6 +28,8 @@ pub(super) struct TablePlan {
     /// Whether the table itself would give the target the other kind.
     is_kind_needed: bool,
     ignore: Vec<String>,
+    /// Texts that mark missing values, besides those that do by default.
+    marks: Vec<String>,
     pub(super) rows: usize,
     /// What was found, for the user.
     pub(super) findings: Vec<String>,
@@ -40,11 +42,12 @@ impl TablePlan {
         arguments: &NewRunArgs,
         questions: &mut Questions<R, W>,
     ) -> Result<TablePlan, Diagnostic> {
-        let first_line = FileStart::of(file)?.first_line();
-        let delimiter = delimiter_of(&first_line);
-        let header = has_header(&first_line, delimiter);
-        let table = csv::survey(file, delimiter, header)
-            .map_err(|error| Diagnostic::new(error.to_string()))?;
+        let ReadTable {
+            delimiter,
+            header,
+            marks,
+            table,
+        } = ReadTable::of(file)?;
         let find = |text: &str| {
             let found = table.columns.iter().find(|column| column.name == text);
             found.ok_or_else(|| {
@@ -109,6 +112,12 @@ impl TablePlan {
                     .to_owned(),
             );
         }
+        if !marks.is_empty() {
+            let marks = marks.join("`, `");
+            findings.push(format!(
+                "missing  `{marks}` between numbers, besides the usual marks"
+            ));
+        }
         for (other, why) in &left_out {
             findings.push(format!("left out  `{}`: {why}", other.name));
         }
@@ -127,6 +136,7 @@ impl TablePlan {
                 .iter()
                 .map(|(other, _)| other.name.clone())
                 .collect(),
+            marks,
             rows: column.present,
             findings,
         })
@@ -143,6 +153,9 @@ impl TablePlan {
         }
         if !self.ignore.is_empty() {
             data["ignore"] = json!(self.ignore);
+        }
+        if !self.marks.is_empty() {
+            data["missing"] = json!([default_missing(), self.marks.clone()].concat());
         }
         if self.delimiter != ',' {
             data["delimiter"] = json!(self.delimiter);
@@ -250,57 +263,6 @@ fn of_target(column: &ColumnSurvey, goal: Goal) -> String {
                 "{} distinct {kind}, each in {fewest} to {most} rows{numbers}",
                 column.distinct
             )
-        }
-    }
-}
-
-/// Returns the delimiter that the first line has most of.
-fn delimiter_of(first_line: &str) -> char {
-    let count = |delimiter: &char| first_line.matches(*delimiter).count();
-    let delimiters = [',', ';', '\t'].into_iter();
-    let most = delimiters.max_by_key(count).unwrap_or(',');
-    if count(&most) == count(&',') {
-        ','
-    } else {
-        most
-    }
-}
-
-/// Whether the first line has names: no numbers, or consecutive ones, as pandas names columns.
-fn has_header(first_line: &str, delimiter: char) -> bool {
-    let fields = first_line.split(delimiter);
-    let fields = fields.map(|field| field.trim().trim_matches('"'));
-    let numbers: Vec<&str> = fields
-        .filter(|field| field.parse::<f64>().is_ok())
-        .collect();
-    let whole: Option<Vec<u32>> = numbers.iter().map(|text| text.parse().ok()).collect();
-    let is_counted = |whole: &Vec<u32>| {
-        whole.len() > 1
-            && whole
-                .windows(2)
-                .all(|pair| pair[0].checked_add(1) == Some(pair[1]))
-    };
-    numbers.is_empty() || whole.is_some_and(|whole| is_counted(&whole))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_line_says_how_a_table_is_written() {
-        for (line, delimiter, header) in [
-            ("a,b,c", ',', true),
-            ("a;b;\"c\"", ';', true),
-            ("a\tb", '\t', true),
-            ("0,1,2,target", ',', true),
-            (",a,b", ',', true),
-            ("5.1,3.5,1.4,Iris-setosa", ',', false),
-            ("1,14.23,1.71", ',', false),
-            ("7;3", ';', false),
-        ] {
-            assert_eq!(delimiter_of(line), delimiter, "{line}");
-            assert_eq!(has_header(line, delimiter), header, "{line}");
         }
     }
 }
