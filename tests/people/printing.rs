@@ -263,6 +263,7 @@ mod unwritable {
             "compare out out --json",
             "env",
             "env --json",
+            "docs --no-open",
             "team",
             "team --json",
             "launch -n 2 --check -- --plugins transports",
