@@ -1,5 +1,6 @@
 //! Survey of a table whose target isn't chosen yet: what each column has in it.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::date_like::is_date;
@@ -79,12 +80,15 @@ fn of_column(table: &Table, place: usize, name: &str, missing: &Missing) -> Colu
     let counts = scan.texts.values().copied();
     let mut odd = Vec::new();
     if is_numeric {
-        for (text, _) in scan.texts.iter().filter(|(text, _)| number(text).is_none()) {
-            let mut rows = 0..table.rows.len();
-            let first = rows.find(|&row| table.field(row, place) == *text);
-            odd.push(((*text).to_owned(), first.map_or(0, |row| table.line(row))));
+        // One pass over the rows: there may be as many odd texts as half of them.
+        let mut unseen: HashSet<&str> = scan.texts.keys().copied().collect();
+        unseen.retain(|text| number(text).is_none());
+        for row in 0..table.rows.len() {
+            let text = table.field(row, place);
+            if unseen.remove(text) {
+                odd.push((text.to_owned(), table.line(row)));
+            }
         }
-        odd.sort_by_key(|(_, line)| *line);
     }
     let first = whole(table.field(0, place));
     let is_row_number = first.is_some_and(|first| {
