@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Opens a page in a browser, where there is a screen for one; whether a program took it.
-pub(super) fn is_opened(page: &Path) -> bool {
+/// Opens a page in a browser, where there is a screen for one. Returns whether a program took it.
+pub(super) fn open(page: &Path) -> bool {
     let has_screen = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let program = if cfg!(target_os = "macos") {
         "open"

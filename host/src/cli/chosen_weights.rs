@@ -33,22 +33,22 @@ impl ChosenWeights {
         if !place.is_dir() || place.join("index.json").is_file() || !is_run {
             return itself(place.to_owned());
         }
-        let best = checkpoint::best(&store);
         let chosen = |path: PathBuf, why: String| {
             let why = Some(why);
             Ok(ChosenWeights { path, why })
         };
-        if results.is_file() && has_ended(place) {
-            let beside = best.filter(|_| !was_loaded(place)).map(|best| {
+        let ended = record(place).filter(has_ended);
+        if let Some(record) = ended.filter(|_| results.is_file()) {
+            let mut why = "what the run kept".to_owned();
+            // Weights that a hook has loaded at the end are the best by what it was asked for.
+            let was_loaded = record["kept"]["checkpoint"].is_string();
+            if !was_loaded && let Some(best) = checkpoint::best(&store) {
                 let shown = described(&best);
-                format!("; `{}` is {shown}", best.path.display())
-            });
-            return chosen(
-                results,
-                format!("what the run kept{}", beside.unwrap_or_default()),
-            );
+                why = format!("{why}; `{}` is {shown}", best.path.display());
+            }
+            return chosen(results, why);
         }
-        if let Some(best) = best {
+        if let Some(best) = checkpoint::best(&store) {
             let why = described(&best);
             return chosen(best.path, why);
         }
@@ -92,18 +92,9 @@ fn described(best: &BestCheckpoint) -> String {
     format!("the best by `{}`{}", best.metric, value.unwrap_or_default())
 }
 
-/// Whether the weights that a run kept were loaded from a checkpoint.
-fn was_loaded(run: &Path) -> bool {
-    record(run).is_some_and(|record| record["kept"]["checkpoint"].is_string())
-}
-
-/// Whether a run finished, so that the weights in its directory are the final ones.
-fn has_ended(directory: &Path) -> bool {
-    let record = record(directory);
-    let outcome = record
-        .as_ref()
-        .and_then(|record| record["outcome"].as_str());
-    matches!(outcome, Some("completed" | "stopped"))
+/// Whether a run finished by its record, so that the weights in its directory are the final ones.
+fn has_ended(record: &serde_json::Value) -> bool {
+    matches!(record["outcome"].as_str(), Some("completed" | "stopped"))
 }
 
 /// The directory with the model that a path's weights are of: its own, that in a run's directory, or the checkpoint's.

@@ -59,7 +59,7 @@ pub(super) fn demo(arguments: &DemoArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
     let program = this_program();
     let report = run.join("report.html");
     if report.exists() {
-        let is_shown = !arguments.no_open && is_live && browser::is_opened(&report);
+        let is_shown = !arguments.no_open && is_live && browser::open(&report);
         let shown = if is_shown {
             ", opened in a browser"
         } else {

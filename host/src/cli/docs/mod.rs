@@ -73,7 +73,7 @@ pub(super) fn docs(arguments: &DocsArgs) -> Result<u8, StartFailure> {
 /// Says where the pages are, and opens them where there is a screen.
 fn show(place: &Place, no_open: bool) {
     let index = place.index();
-    let is_shown = !no_open && std::io::stdout().is_terminal() && browser::is_opened(&index);
+    let is_shown = !no_open && std::io::stdout().is_terminal() && browser::open(&index);
     let shown = if is_shown {
         ", opened in a browser"
     } else {

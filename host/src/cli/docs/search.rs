@@ -12,7 +12,7 @@ const IN_TEXT: usize = 5;
 /// A section with all the words.
 pub(super) struct Found<'a> {
     pub(super) section: &'a Section,
-    /// A line of the text, with as many of the words as there is one with; empty if there is no text.
+    /// The first line of the text with the most of the words; empty if the section has no text.
     pub(super) excerpt: String,
 }
 

@@ -357,7 +357,7 @@ mod tests {
             .collect();
         std::fs::write(&file, format!("y,b\n{}", rows.concat())).expect("written");
         let CommandLine { arguments } = CommandLine::parse_from(["new-run"]);
-        // What isn't there is asked for again; the column is another than the likely one; the rest by Enter.
+        // What isn't there is asked for again; the column differs from the likely one; the rest by Enter.
         let answers = format!("nowhere\n{}\nc\nb\n\n\n", file.display());
         let mut shown = Vec::new();
         let mut questions = Questions::new(answers.as_bytes(), &mut shown, true);
