@@ -9,6 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 
 class RocAuc(sconce.Hook):
+    publishes = ["roc_auc"]
+
     @dataclass
     class Config:
         average: Literal["macro", "weighted"] = "macro"

@@ -350,6 +350,7 @@ typedef struct sconce_values_table {
 #define SCONCE_SET_ACCUMULATION 20u /* number: batches per update */
 #define SCONCE_SET_MOMENTUM 21u     /* number; text: a group, or empty for all */
 #define SCONCE_RENEW_STATISTICS 22u /* number: training samples, 0 for all */
+#define SCONCE_DECLARE_METRIC 23u   /* at creation; text: a metric that the hook publishes, or a pattern for several */
 
 #define SCONCE_REQUESTS_ID "sconce.requests/1"
 typedef struct sconce_requests_table {

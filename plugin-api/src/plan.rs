@@ -38,6 +38,8 @@ pub struct Plan {
     pub groups: Vec<String>,
     /// Class names in the order of their indices; empty if the task has no classes.
     pub classes: Vec<String>,
+    /// Shape of a sample's inputs; empty for a single number, and where the task has no training data.
+    pub sample_shape: Vec<usize>,
     /// Metrics of the task (`loss` first) and those that the run's hooks declare.
     ///
     /// Declarations may be patterns such as `norm/*`.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::abi::{ErrorAbi, SetupAbi, TextAbi};
+use crate::abi::{ErrorAbi, SetupAbi, Status, TextAbi};
 use crate::ext::{Level, PlanTable, Request, ResumeTable, Tables};
 use crate::{Context, HookError, Plan, Point, Result};
 
@@ -125,20 +125,54 @@ impl<'setup> Setup<'setup> {
     /// }
     /// ```
     pub fn leave_out(&self, point: Point) {
-        if let Some(table) = self.tables.requests {
-            let mut error = ErrorAbi::new();
-            // SAFETY: the context is the one that the host provided for this call; text and error are
-            // borrowed for the call.
-            unsafe {
-                (table.request)(
-                    self.abi.context,
-                    Request::LeaveOutPoint as u32,
-                    f64::from(point.number()),
-                    TextAbi::EMPTY,
-                    &raw mut error,
-                )
-            };
+        // Whoever doesn't know the request calls the hook as its type says.
+        drop(self.ask(Request::LeaveOutPoint, f64::from(point.number()), ""));
+    }
+
+    /// Declares a metric that the hook publishes, or a family of metrics, as in `class/*`.
+    ///
+    /// It is for names that depend on the configuration; the others are in the hook's attribute, as `publishes`. A
+    /// hook that declares some writes `publishes = ["*"]` there: references of other hooks to a metric that nobody else
+    /// publishes are then checked when all hooks have been created. A host that doesn't know the request accepts
+    /// everything.
+    ///
+    /// ```
+    /// # use sconce_plugin_api::{Result, Setup};
+    /// fn create(quantiles: &[u8], setup: &Setup<'_>) -> Result<()> {
+    ///     for quantile in quantiles {
+    ///         setup.publishes(&format!("quantile_{quantile}"))?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the name is empty.
+    pub fn publishes(&self, metric: &str) -> Result<()> {
+        self.ask(Request::DeclareMetric, 0.0, metric)
+    }
+
+    /// Makes a request; does nothing if the host serves none, or does not know this one.
+    fn ask(&self, request: Request, number: f64, text: &str) -> Result<()> {
+        let Some(table) = self.tables.requests else {
+            return Ok(());
+        };
+        let mut error = ErrorAbi::new();
+        // SAFETY: the context is the one that the host provided for this call; text and error are borrowed for the call.
+        let status = unsafe {
+            (table.request)(
+                self.abi.context,
+                request as u32,
+                number,
+                TextAbi::new(text),
+                &raw mut error,
+            )
+        };
+        if status == Status::OK.0 || status == Status::UNSUPPORTED.0 {
+            return Ok(());
         }
+        Err(HookError::new(error.message.as_str()))
     }
 
     /// Claims something that only one hook of a run can have, so that conflicts are found at creation.

@@ -384,8 +384,10 @@ fn images_of_images_are_drawn_side_by_side() {
 fn what_is_no_image_is_refused() {
     let mut manifest = tiny();
     manifest["data"] = json!({"kind": "two-moons", "train": 16, "val": 8, "test": 8});
-    let (_, finished) = run(manifest, json!(["visualize"]));
-    finished.expect(4, &["inputs of shape [8, 2] are not images"]);
+    let (place, finished) = run(manifest, json!(["visualize"]));
+    let told = ["inputs of shape [2] are not images", "at hooks[0]"];
+    finished.expect(3, &told);
+    place.sconce(&["check", "manifest.json"]).expect(3, &told);
 }
 
 /// Rows of the table, by column.

@@ -5,6 +5,8 @@
 mod examples;
 mod scaffold;
 
+use std::os::unix::fs::symlink;
+
 use sconce_tests::{Finished, Workplace, edit, python_with, tiny, workspace};
 use serde_json::{Value, json};
 
@@ -227,8 +229,8 @@ fn hooks_in_rust_c_python_and_a_process_of_its_own_train_together() {
     for key in ["data", "model", "plugins", "output", "train"] {
         manifest[key] = tiny()[key].clone();
     }
-    manifest["hooks"][2]["config"]["file"] = json!(example.join("smooth.py"));
-    manifest["hooks"][2]["config"]["python"] = json!(python);
+    manifest["hooks"][2]["hook"] = json!(example.join("smooth.py"));
+    symlink(python, place.path(".venv")).expect("a link");
     place
         .run(&manifest)
         .expect(0, &["console: ", "before_update: "]);
@@ -239,6 +241,142 @@ fn hooks_in_rust_c_python_and_a_process_of_its_own_train_together() {
         "{names}"
     );
     assert_eq!(rows.lines().count(), 2, "a row for each epoch");
+}
+
+const WORST: &str = "
+from dataclasses import dataclass
+import sconce
+
+class Base(sconce.Hook):
+    @dataclass
+    class Config:
+        names: tuple[str, ...] = ()
+
+class Worst(Base):
+    publishes = ['worst_f1']
+    def after_epoch(self, task):
+        if task.phase == 'val':
+            task.publish_metric('worst_f1', 1.0 / task.epoch if task.epoch else 2.0)
+
+class Family(Base):
+    def __init__(self, config, setup):
+        super().__init__(config, setup)
+        self.publishes = [f'of/{name}' for name in config.names]
+    def after_epoch(self, task):
+        for name in self.config.names:
+            task.publish_metric(f'of/{name}', 1.0)
+";
+
+/// A hook that monitors a metric.
+fn watching(metric: &str) -> Value {
+    json!({"hook": "checkpoint", "config": {"best": [{"monitor": metric, "rule": "greater"}]}})
+}
+
+#[test]
+fn a_metric_that_a_hook_declares_can_be_monitored_from_an_entry_that_names_its_file() {
+    let Some(python) = python_with(&[]) else {
+        return;
+    };
+    let place = Workplace::new(PLUGINS);
+    std::fs::create_dir_all(place.path("lab/hooks")).expect("directories");
+    place.write_text("lab/hooks/f1.py", WORST);
+    symlink(&python, place.path("lab/.venv")).expect("a link");
+    let try_both = |hooks: Value, code: i32, words: &[&str]| {
+        let mut manifest = manifest(hooks);
+        manifest["plugins"] = json!(["../plugins"]);
+        place.write_text("lab/run.json", &manifest.to_string());
+        place.sconce(&["check", "lab/run.json"]).expect(code, words);
+        place
+            .sconce(&["run", "lab/run.json", "--overwrite"])
+            .expect(code, words);
+    };
+    let worst = json!("hooks/f1.py:Worst");
+    let apart = json!({"hook": worst, "isolation": "process"});
+    let family =
+        json!({"hook": "hooks/f1.py:Family", "name": "family", "config": {"names": ["a", "b"]}});
+    for (hooks, tag) in [
+        (
+            json!([watching("val/worst_f1"), worst]),
+            "best-val-worst_f1",
+        ),
+        (json!([watching("worst_f1"), apart]), "best-worst_f1"),
+        (
+            json!([watching("val/of/b"), family, worst]),
+            "best-val-of-b",
+        ),
+    ] {
+        try_both(hooks, 0, &[]);
+        let checkpoints = place.path("lab/out/checkpoints");
+        let names: Vec<_> = (std::fs::read_dir(checkpoints).expect("checkpoints"))
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
+        assert!(names.iter().any(|name| *name == *tag), "{names:?}");
+    }
+    // The table of hooks has the file's name.
+    let text = place.sconce(&["check", "lab/run.json"]).stdout;
+    assert!(text.contains("f1"), "{text}");
+
+    let unknown = [
+        "no metric is called `worst_f2`",
+        "did you mean `worst_f1`",
+        "hooks[0].config.best[0].monitor",
+    ];
+    try_both(json!([watching("worst_f2"), worst]), 2, &unknown);
+    try_both(json!([watching("worst_f2"), apart]), 2, &unknown);
+    let undeclared = json!({"hook": "hooks/f1.py:Family"});
+    let words = [
+        "no metric is called `zzz`",
+        "`publishes = [\"zzz\"]` in its class",
+    ];
+    try_both(json!([watching("zzz"), undeclared]), 2, &words);
+    // Nobody says at creation what it publishes: at once, as before.
+    try_both(
+        json!([watching("worst_f1")]),
+        2,
+        &["no metric is called `worst_f1`"],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_an_entry_that_names_a_file_is_shown_where_it_is_written() {
+    let Some(python) = python_with(&[]) else {
+        return;
+    };
+    let place = Workplace::new(PLUGINS);
+    place.write_text("f1.py", WORST);
+    place.write_text(
+        "odd.py",
+        "import sconce\nclass A(sconce.Hook):\n    publishes = 'f1'\n",
+    );
+    symlink(&python, place.path(".venv")).expect("a link");
+    for (entry, words) in [
+        (
+            json!("f2.py"),
+            ["there is no such file", "at hooks[0].hook"],
+        ),
+        (
+            json!("f1.py"),
+            ["choose one with `class`", "at hooks[0].hook"],
+        ),
+        (
+            json!("f1.py:Worts"),
+            ["did you mean `Worst`", "at hooks[0].hook"],
+        ),
+        (
+            json!({"hook": "f1.py:Worst", "config": {"names": [1]}}),
+            ["names", "at hooks[0].config.names[0]"],
+        ),
+        (
+            json!({"hook": "f1.py:Worst", "config": {"file": "x"}}),
+            ["file", "at hooks[0].config.file"],
+        ),
+        (
+            json!("odd.py"),
+            ["`publishes` is a list of metrics' names", "found 'f1'"],
+        ),
+    ] {
+        place.run(&manifest(json!([entry]))).expect(3, &words);
+    }
 }
 
 #[test]

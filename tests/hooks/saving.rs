@@ -306,6 +306,11 @@ fn a_file_that_cant_be_saved_is_reported() {
             "would have one copy, `a.json`",
         ),
         (json!({"files": []}), 3, "files"),
+        (
+            json!({"files": ["/dev/null"]}),
+            3,
+            "`/dev/null` is neither a file nor a directory",
+        ),
         (json!({"files": ["a[.py"]}), 3, "`a[.py` is not a pattern"),
         (
             json!({"files": ["a"], "directory": "../x"}),

@@ -11,7 +11,14 @@ fn set(manifest: &Value, overrides: &[&str]) -> Finished {
         arguments.extend(["--set", text]);
     }
     let finished = place.sconce(&arguments);
+    // Of the command that looks for mistakes the same.
+    if let Some(first) = arguments.first_mut() {
+        *first = "check";
+    }
+    let checked = place.sconce(&arguments);
+    assert_eq!(checked.code, finished.code, "{}", checked.stderr);
     if finished.code != 0 {
+        assert_eq!(checked.stderr, finished.stderr);
         assert!(!place.path("out").exists(), "nothing is made");
     }
     finished
@@ -92,9 +99,9 @@ fn check_needs_no_gpu_and_says_which_hooks_will_copy() {
     place.write(&edit(manifest, "/device", json!("cuda")));
     let found = place
         .sconce(&["check", "manifest.json"])
-        .expect(0, &["warning: `cuda`: this build of Sconce has no CUDA"]);
+        .expect(2, &["error: `cuda`: this build of Sconce has no CUDA"]);
     for line in [
-        "cuda: not on this machine; in f32",
+        "cuda: not for this build; in f32",
         "parameters ",
         "grad-clip: what it reads at ",
         "on the device, without copies",

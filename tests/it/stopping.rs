@@ -307,12 +307,26 @@ fn an_output_that_is_no_directory_is_reported_before_anything_is_trained() {
         ("file", "file` is a file"),
         ("file/below", "file` is a file"),
         (&*"x".repeat(300), "File name too long"),
+        ("/proc/sconce", "can't be written to"),
     ] {
         let manifest = edit(manifest(json!([])), "/output", json!(output));
-        place
-            .run(&manifest)
-            .expect(2, &["output directory", words, "--output"]);
+        let told = ["output directory", words, "--output"];
+        place.run(&manifest).expect(2, &told);
+        place.sconce(&["check", "manifest.json"]).expect(2, &told);
     }
+    // What can be made is not made by a check.
+    place.write(&edit(manifest(json!([])), "/output", json!("some/where")));
+    place.sconce(&["check", "manifest.json"]).expect(0, &[]);
+    let is_new = |entry: std::io::Result<fs::DirEntry>| {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_string_lossy();
+        name == "some" || name.starts_with(".sconce")
+    };
+    assert!(
+        !fs::read_dir(place.directory())
+            .expect("a directory")
+            .any(is_new)
+    );
 }
 
 /// Runs the manifest under a limit on the size of files, in blocks of 512 bytes.

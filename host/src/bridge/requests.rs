@@ -1,6 +1,7 @@
 //! Requests of hooks that the loop has yet to serve.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use sconce_plugin_api::Point;
 use sconce_plugin_api::ext::Asked;
@@ -18,6 +19,8 @@ pub struct Requests {
     asked: RefCell<Vec<(Asked, String)>>,
     /// Mount points from which the hook being created has opted out.
     left_out: RefCell<Vec<Point>>,
+    /// Metrics that hooks have declared at their creation: names, or patterns of families.
+    declared: RefCell<BTreeSet<String>>,
     /// Hooks whose processes have ended and are to be restarted.
     restarts: RefCell<Vec<HookId>>,
     is_pending: Cell<bool>,
@@ -96,6 +99,11 @@ impl Requests {
         self.left_out.borrow_mut().push(point);
     }
 
+    /// Notes that the hook being created publishes a metric.
+    pub(super) fn declare_metric(&self, name: String) {
+        self.declared.borrow_mut().insert(name);
+    }
+
     /// Queues a request for the loop.
     pub(crate) fn ask(&self, asked: Asked, hook: String) {
         self.asked.borrow_mut().push((asked, hook));
@@ -123,6 +131,7 @@ impl Requests {
             loss_scale: Cell::new(self.loss_scale.take()),
             asked: RefCell::new(self.asked.take()),
             left_out: RefCell::new(self.left_out.take()),
+            declared: RefCell::new(self.declared.take()),
             restarts: RefCell::new(self.restarts.take()),
             is_pending: Cell::new(self.is_pending.take()),
         }
@@ -136,6 +145,7 @@ impl Requests {
         self.loss_scale.set(requests.loss_scale.get());
         self.asked.replace(requests.asked.into_inner());
         self.left_out.replace(requests.left_out.into_inner());
+        self.declared.replace(requests.declared.into_inner());
         self.restarts.replace(requests.restarts.into_inner());
         self.is_pending.set(requests.is_pending.get());
     }
@@ -158,6 +168,11 @@ impl Requests {
     /// Returns and clears the mount points that the last created hook opted out of.
     pub fn take_left_out(&self) -> Vec<Point> {
         self.left_out.take()
+    }
+
+    /// Returns and clears the metrics that hooks have declared.
+    pub(crate) fn take_declared(&self) -> BTreeSet<String> {
+        self.declared.take()
     }
 
     /// Whether requests are queued for the loop.

@@ -34,7 +34,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         tasks.source(),
     )?;
     output::diagnostics(&checked.warnings);
-    let (device, is_on_gpu) = on_cpu(&mut checked.manifest);
+    let device = on_cpu(&mut checked.manifest);
     let prepared = checked.prepare(tasks, FirstWeights::Manifest)?;
     output::diagnostics(&prepared.weights_warnings);
     output::diagnostics(&prepared.warnings);
@@ -48,7 +48,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         ),
         row("seed", manifest.seed.to_string()),
     ];
-    rows.extend(device);
+    rows.extend(device.row);
     if let Some(config) = &manifest.task {
         rows.push(row("task", compact(config)));
     }
@@ -91,27 +91,44 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
             ),
         ));
     }
-    if is_on_gpu || bridge::always_copies() {
+    if device.is_gpu || bridge::always_copies() {
         let batch = manifest.train.batch_size;
         rows.extend(copies::expected(prepared.hooks(), task, batch));
     }
     output::table(&rows);
     let specs: Vec<&HookSpec> = prepared.hooks().iter().map(|hook| &hook.spec).collect();
     output::block(&hooks_table::of_specs(&specs));
-    Ok(exit::DONE)
+    match device.refused {
+        Some(failure) => Err(failure),
+        None => Ok(exit::DONE),
+    }
 }
 
-/// Sets the device to the CPU, on which the task is built to be checked. Returns the row about the device of the run and whether
-/// that is a GPU, and warns if this machine doesn't have it: the run may be meant for another one.
-fn on_cpu(manifest: &mut Manifest) -> (Option<Vec<String>>, bool) {
+/// The device of the run, as far as this machine and this build have it.
+#[derive(Default)]
+struct CheckedDevice {
+    row: Option<Vec<String>>,
+    is_gpu: bool,
+    /// Why this build can run there on no machine. What can be checked without the device is checked first.
+    refused: Option<StartFailure>,
+}
+
+/// Sets the device to the CPU, on which the task is built to be checked. Warns if this machine doesn't have the run's
+/// device: the run may be meant for another one.
+fn on_cpu(manifest: &mut Manifest) -> CheckedDevice {
+    let mut found = CheckedDevice::default();
     if manifest.device.is_cpu() && manifest.precision == Precision::F32 {
-        return (None, false);
+        return found;
     }
-    let mut is_on_gpu = manifest.device.is_gpu();
+    found.is_gpu = manifest.device.is_gpu();
     let is = match session::open_device(manifest) {
         Ok(device) => {
-            is_on_gpu = !device.is_cpu();
+            found.is_gpu = !device.is_cpu();
             describe_device(&device).unwrap_or_else(|| "the CPU".to_owned())
+        }
+        Err(failure) if manifest.device.is_cpu() || !cfg!(feature = "cuda") => {
+            found.refused = Some(failure);
+            "not for this build".to_owned()
         }
         Err(failure) => {
             let problems = failure.diagnostics.into_iter();
@@ -123,7 +140,8 @@ fn on_cpu(manifest: &mut Manifest) -> (Option<Vec<String>>, bool) {
     let text = format!("{}: {is}; in {}", manifest.device, manifest.precision);
     manifest.device = DeviceName::default();
     manifest.precision = Precision::default();
-    (Some(row("device", text)), is_on_gpu)
+    found.row = Some(row("device", text));
+    found
 }
 
 fn row(key: &str, value: String) -> Vec<String> {

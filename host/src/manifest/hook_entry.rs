@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::isolation::{CrashPolicy, Isolation, Sandbox, SandboxConfig};
 use super::limits::seconds;
 use super::priority::WrittenPriority;
+use super::script::EntryForm;
 use crate::dispatch::{Every, OnCrash, OnError, ReloadPolicy, Unit};
 use crate::patterns::Patterns;
 
@@ -97,6 +98,12 @@ pub struct HookEntry {
     pub signed_by: Option<String>,
     /// The hook's own configuration.
     pub config: Map<String, Value>,
+    /// How the entry is written.
+    #[serde(skip)]
+    pub(crate) form: EntryForm,
+    /// The name that its own is made of, where that isn't the hook's.
+    #[serde(skip)]
+    pub(super) name_of_kind: Option<String>,
     /// Index in the manifest's list, from which some entries may have been left out.
     #[serde(skip)]
     pub(crate) index: usize,
@@ -348,6 +355,8 @@ impl From<Object> for HookEntry {
             sha256: object.sha256,
             signed_by: object.signed_by,
             config: object.config,
+            form: EntryForm::default(),
+            name_of_kind: None,
             index: 0,
         }
     }

@@ -11,7 +11,7 @@ use super::problem::ManifestProblem;
 use super::schema_check;
 use super::{
     HookEntry, JsonSource, Manifest, Overlay, TaskSource, json_path, json_schema, overlay,
-    overrides, read, semantics, syntax,
+    overrides, read, script, semantics, syntax,
 };
 use crate::diagnostic::Diagnostic;
 
@@ -137,6 +137,7 @@ fn complete(manifest: &mut Manifest, path: &Path) {
     }
     for hook in &mut manifest.hooks {
         hook.library = hook.library.take().map(|library| parent.join(library));
+        script::complete(hook, parent);
     }
     name_hooks(&mut manifest.hooks);
 }
@@ -151,7 +152,8 @@ fn name_hooks(hooks: &mut [HookEntry]) {
         if !hook.name.is_empty() {
             continue;
         }
-        let kind = hook.hook.rsplit('/').next().unwrap_or_default().to_owned();
+        let kind = (hook.name_of_kind.take())
+            .unwrap_or_else(|| hook.hook.rsplit('/').next().unwrap_or_default().to_owned());
         let mut name = kind.clone();
         let number = numbers.entry(kind.clone()).or_insert(1);
         if *number > 1 {

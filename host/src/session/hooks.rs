@@ -21,7 +21,7 @@ use crate::faults::{PluginFunction, Suspect};
 use crate::isolation::IsolatedLibrary;
 use crate::manifest::problem::ManifestProblem;
 use crate::manifest::schema_check::Checker;
-use crate::manifest::{ENTRY_KEYS, HookEntry, Manifest, explained, json_path};
+use crate::manifest::{ENTRY_KEYS, EntryForm, HookEntry, Manifest, explained};
 use crate::plugin::blueprint::{HookBlueprint, HookLibrary};
 use crate::plugin::catalogue;
 use crate::plugin::copy::{self, LoadableFile};
@@ -32,6 +32,9 @@ use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial::{self, Candidate};
 use crate::plugin::trust::{self, TrustStore};
 use crate::plugin::{Cause, PluginRefusal};
+
+/// What a hook says it publishes that declares its metrics at its creation.
+const DECLARED: &str = "*";
 
 /// A hook of the manifest with its opened library, not yet created.
 pub struct HookPlan {
@@ -49,8 +52,10 @@ pub struct HookPlan {
     pub(super) config: Value,
     /// The JSON Schema of its configuration, if the plugin provides one.
     pub(super) schema: Option<Value>,
-    /// The metrics that it publishes.
-    pub(super) publishes: Vec<String>,
+    /// The metrics that it publishes, or [`DECLARED`].
+    publishes: Vec<String>,
+    /// The form of its entry.
+    form: EntryForm,
     /// Extensions that it requires.
     pub(crate) requires: Vec<String>,
 }
@@ -76,6 +81,22 @@ impl HookPlan {
             opened: self.file.clone(),
             keeps_state: matches!(self.spec.on_crash, OnCrash::Restart(_)),
         }
+    }
+
+    /// The metrics that it is known to publish before it has been created.
+    pub(super) fn known_metrics(&self) -> impl Iterator<Item = &String> {
+        let names = self.publishes.iter();
+        names.filter(|name| *name != DECLARED)
+    }
+
+    /// Whether it says at its creation which metrics it publishes.
+    pub(super) fn declares_metrics(&self) -> bool {
+        self.publishes.iter().any(|name| name == DECLARED)
+    }
+
+    /// The place in the manifest of a part of its configuration; the configuration itself if `path` is empty.
+    pub(super) fn place_in_config(&self, path: &str) -> String {
+        self.form.place_in_config(&self.json_path, path)
     }
 
     /// Whether the hook runs in a process of its own.
@@ -401,7 +422,7 @@ fn plan(
     let found = opened.problems(&config, &resolved.hook);
     let mut problems: Vec<Diagnostic> = found
         .into_iter()
-        .map(|problem| told(problem, &resolved.hook, manifest, &json_path))
+        .map(|problem| told(problem, &resolved.hook, manifest, entry))
         .collect();
     let modules = entry.modules().unwrap_or_else(|message| {
         let place = manifest.place(&format!("{json_path}.modules"));
@@ -457,6 +478,7 @@ fn plan(
         config,
         schema,
         publishes: resolved.hook.publishes.clone(),
+        form: entry.form,
         requires: resolved.hook.requires.clone(),
     })
 }
@@ -466,9 +488,10 @@ fn told(
     problem: ManifestProblem,
     hook: &HookMetadata,
     manifest: &Manifest,
-    json_path: &str,
+    entry: &HookEntry,
 ) -> Diagnostic {
-    let path = json_path::below(&format!("{json_path}.config"), &problem.path);
+    let json_path = format!("hooks[{}]", entry.index);
+    let path = entry.form.place_in_config(&json_path, &problem.path);
     let place = if problem.is_key {
         manifest.source.key_location(&path)
     } else {
@@ -560,7 +583,7 @@ pub(super) fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifes
             .split_once(": ")
             .unwrap_or(("", &error.message));
         let path = path.trim_matches('`');
-        let path = json_path::below(&format!("{}.config", plan.json_path), path);
+        let path = plan.place_in_config(path);
         let message = format!("the configuration of `{}`: {message}", plan.kind);
         return Diagnostic::new(message).at(manifest.place(&path));
     }

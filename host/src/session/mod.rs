@@ -53,7 +53,7 @@ pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_h
 pub use memory::{ModelUse, check_memory};
 pub use output::{Output, is_in_use};
 pub use prepared::{FirstWeights, Prepared, Ready};
-pub use references::check_references;
+pub use references::{OpenReferences, check_references};
 pub use rehearsal::rehearse;
 pub use reload::{ReloadWatch, RunReloads};
 pub use selection::Selection;

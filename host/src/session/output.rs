@@ -67,6 +67,7 @@ impl Output {
     /// If it can't be created.
     pub fn look(directory: &Path) -> Result<Vec<Diagnostic>, StartFailure> {
         refuse_file(directory)?;
+        try_to_write(directory)?;
         let tags = Store::of(directory).tags();
         if tags.is_empty() {
             return Ok(Vec::new());
@@ -198,6 +199,24 @@ fn refuse_file(directory: &Path) -> Result<(), StartFailure> {
         return Err(usage(problem, OTHER));
     }
     Ok(())
+}
+
+/// Makes a directory where the output directory is, or would be, and removes it.
+fn try_to_write(directory: &Path) -> Result<(), StartFailure> {
+    // Such as a name that is too long for the file system.
+    if let Err(error) = directory.metadata()
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(cant_be_used(directory, &error));
+    }
+    let mut existing = directory.ancestors().filter(|path| path.is_dir());
+    // All parts of a relative path may be missing: then it begins here.
+    let place = existing.next().unwrap_or(Path::new("."));
+    let made = tempfile::Builder::new()
+        .prefix(".sconce-check-")
+        .tempdir_in(place);
+    made.and_then(tempfile::TempDir::close)
+        .map_err(|error| cant_be_used(directory, &error))
 }
 
 fn cant_be_used(directory: &Path, error: &io::Error) -> StartFailure {

@@ -37,7 +37,7 @@ pub(super) fn foretold(
     let data = task.data(Phase::Train);
     let mut metrics = vec!["loss".to_owned()];
     metrics.extend(task.metrics().iter().cloned());
-    let published: BTreeSet<&String> = hooks.iter().flat_map(|hook| &hook.publishes).collect();
+    let published: BTreeSet<&String> = hooks.iter().flat_map(HookPlan::known_metrics).collect();
     metrics.extend(published.into_iter().cloned());
     json!({
         "epochs": plan.epochs,
@@ -47,6 +47,7 @@ pub(super) fn foretold(
         "modules": modules,
         "groups": groups,
         "classes": data.as_ref().map_or(&[][..], |data| data.class_names()),
+        "sample_shape": data.as_ref().map_or(&[][..], |data| data.sample_shape()),
         "metrics": metrics,
     })
     .to_string()

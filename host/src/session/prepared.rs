@@ -6,8 +6,8 @@ use sconce_plugin_api::Phase;
 
 use super::hooks::{HookPlan, create_hooks};
 use super::{
-    Checked, ModelUse, StartFailure, TaskBuilder, advice, check_memory, check_references,
-    initial_weights, optimizer, plan, rehearse, task,
+    Checked, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice, check_memory,
+    check_references, initial_weights, optimizer, plan, rehearse, task,
 };
 use crate::bridge::BridgeState;
 use crate::clock::{self, Lap};
@@ -44,6 +44,8 @@ pub struct Prepared {
     pub warnings: Vec<Diagnostic>,
     optimizer: Box<dyn Optimizer>,
     hooks: Vec<HookPlan>,
+    /// The references to metrics that wait for the hooks' creation.
+    references: OpenReferences,
     /// The plan shown to hooks, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
     foretold: String,
     /// What the steps until now have taken.
@@ -83,7 +85,7 @@ impl Checked {
             FirstWeights::Checkpoint => None,
         };
         let optimizer = optimizer(&manifest, task.parameters())?;
-        check_references(&hooks, task.as_ref(), &manifest)?;
+        let references = check_references(&hooks, task.as_ref(), &manifest)?;
         let mut warnings =
             advice::advice(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref());
         warnings.extend(scarce);
@@ -98,6 +100,7 @@ impl Checked {
             files,
             optimizer,
             hooks,
+            references,
             times,
         })
     }
@@ -113,9 +116,11 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// If a hook can't be created.
+    /// If a hook can't be created, or one refers to a metric that nobody publishes.
     pub fn rehearse(&self) -> Result<Vec<Diagnostic>, StartFailure> {
-        rehearse(&self.hooks, &self.manifest, &self.foretold)
+        let rehearsed = rehearse(&self.hooks, &self.manifest, &self.foretold)?;
+        self.references.check(rehearsed.declared, &self.manifest)?;
+        Ok(rehearsed.warnings)
     }
 
     /// Shows the run's plan to its hooks.
@@ -130,7 +135,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// If a hook can't be created.
+    /// If a hook can't be created, or one refers to a metric that nobody publishes.
     pub fn ready<'run>(
         &'run mut self,
         directory: &Path,
@@ -145,6 +150,11 @@ impl Prepared {
         let plans = std::mem::take(&mut self.hooks);
         let mut lap = Lap::begin();
         hooks.extend(create_hooks(plans, &self.manifest, directory, shared)?);
+        // Other ranks have some of the hooks only.
+        if shared.ranks().rank() == 0 {
+            let declared = shared.requests.take_declared();
+            self.references.check(declared, &self.manifest)?;
+        }
         self.times.hooks = lap.end();
         let trainer = Trainer::new(
             self.task.as_mut(),

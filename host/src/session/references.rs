@@ -4,12 +4,13 @@ use sconce_plugin_api::{METRIC_FORMAT, Monitor, Phase};
 
 use super::{HookPlan, StartFailure};
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{Manifest, json_path, schema_check};
+use crate::manifest::{Manifest, schema_check};
 use crate::nearest::nearest;
 use crate::patterns::Patterns;
 use crate::task::Task;
 
-/// Checks that the metrics, modules and data sets named in hook entries exist.
+/// Checks that the metrics, modules and data sets named in hook entries exist, and returns the references that can't be
+/// checked before all hooks have been created.
 ///
 /// # Errors
 ///
@@ -18,22 +19,94 @@ pub fn check_references(
     hooks: &[HookPlan],
     task: &dyn Task,
     manifest: &Manifest,
-) -> Result<(), StartFailure> {
+) -> Result<OpenReferences, StartFailure> {
     let known = KnownNames::of(hooks, task);
     let mut problems = Vec::new();
+    let mut open = Vec::new();
+    let declares = hooks.iter().any(HookPlan::declares_metrics);
     for hook in hooks {
-        metrics(hook, &known, manifest, &mut problems);
+        for reference in metrics(hook) {
+            match known.problem(&reference.metric) {
+                Some(_) if declares && known.has_phase_of(&reference.metric) => {
+                    open.push(reference);
+                }
+                Some(problem) => problems.push(reference.told(problem, manifest)),
+                None => {}
+            }
+        }
         modules(hook, task, manifest, &mut problems);
         streams(hook, &known, manifest, &mut problems);
     }
     if problems.is_empty() {
-        Ok(())
+        Ok(OpenReferences { known, open })
     } else {
         Err(StartFailure::usage(problems))
     }
 }
 
+/// References to metrics that only a hook can publish that says so at its creation.
+pub struct OpenReferences {
+    known: KnownNames,
+    open: Vec<MetricReference>,
+}
+
+impl OpenReferences {
+    /// Checks the references, with the metrics that the hooks have declared at their creation.
+    ///
+    /// # Errors
+    ///
+    /// All unresolved references, with the nearest valid name.
+    pub fn check(
+        &self,
+        declared: impl IntoIterator<Item = String>,
+        manifest: &Manifest,
+    ) -> Result<(), StartFailure> {
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        let mut known = self.known.clone();
+        known.add(declared);
+        let problems = self.open.iter().filter_map(|reference| {
+            let (message, hint) = known.problem(&reference.metric)?;
+            let hint = hint.unwrap_or_else(|| how_to_declare(&reference.metric));
+            Some(reference.told((message, Some(hint)), manifest))
+        });
+        let problems: Vec<Diagnostic> = problems.collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(StartFailure::usage(problems))
+        }
+    }
+}
+
+fn how_to_declare(reference: &str) -> String {
+    let metric = Monitor::new(reference).name().to_owned();
+    format!("a hook in Python that publishes it says so: `publishes = [\"{metric}\"]` in its class")
+}
+
+/// What is wrong with a reference, and a suggestion.
+type Problem = (String, Option<String>);
+
+/// A metric named in the configuration of a hook.
+struct MetricReference {
+    metric: String,
+    /// Its place in the manifest.
+    json_path: String,
+}
+
+impl MetricReference {
+    fn told(&self, (message, hint): Problem, manifest: &Manifest) -> Diagnostic {
+        let problem = Diagnostic::new(message).at(manifest.place(&self.json_path));
+        match hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    }
+}
+
 /// The names that references can resolve to.
+#[derive(Clone)]
 struct KnownNames {
     metrics: Vec<String>,
     /// The same metrics as patterns: a hook may publish a family of metrics, such as `norm/*`.
@@ -43,22 +116,33 @@ struct KnownNames {
 
 impl KnownNames {
     fn of(hooks: &[HookPlan], task: &dyn Task) -> KnownNames {
-        let mut metrics = vec!["loss".to_owned()];
-        metrics.extend(task.metrics().iter().cloned());
-        metrics.extend(hooks.iter().flat_map(|hook| hook.publishes.iter().cloned()));
         let phases = Phase::ALL.into_iter();
-        KnownNames {
-            patterns: Patterns::new(&metrics).ok(),
-            metrics,
+        let mut known = KnownNames {
+            metrics: vec!["loss".to_owned()],
+            patterns: None,
             phases: phases.filter(|&phase| task.data(phase).is_some()).collect(),
-        }
+        };
+        known.add(task.metrics().iter().cloned());
+        known.add(hooks.iter().flat_map(HookPlan::known_metrics).cloned());
+        known
+    }
+
+    fn add(&mut self, metrics: impl IntoIterator<Item = String>) {
+        self.metrics.extend(metrics);
+        self.patterns = Patterns::new(&self.metrics).ok();
+    }
+
+    /// Whether the task has data for the reference's phase, or it names none.
+    fn has_phase_of(&self, reference: &str) -> bool {
+        let phase = Monitor::new(reference).phase();
+        phase.is_none_or(|phase| self.phases.contains(&phase))
     }
 
     /// The problem of a reference to a metric, and a suggestion.
-    fn problem(&self, reference: &str) -> Option<(String, Option<String>)> {
+    fn problem(&self, reference: &str) -> Option<Problem> {
         let monitor = Monitor::new(reference);
         if let Some(phase) = monitor.phase()
-            && !self.phases.contains(&phase)
+            && !self.has_phase_of(reference)
         {
             let message = format!("`{reference}`: the task has no data for the phase `{phase}`");
             return Some((message, None));
@@ -141,29 +225,20 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("ppl", "perplexity"),
 ];
 
-fn metrics(
-    hook: &HookPlan,
-    known: &KnownNames,
-    manifest: &Manifest,
-    problems: &mut Vec<Diagnostic>,
-) {
+/// The metrics named in a hook's configuration.
+fn metrics(hook: &HookPlan) -> Vec<MetricReference> {
     let Some(schema) = &hook.schema else {
-        return;
+        return Vec::new();
     };
-    for path in schema_check::of_format(&hook.config, schema, METRIC_FORMAT) {
-        let Some(reference) = hook.config.pointer(&path.pointer).and_then(|v| v.as_str()) else {
-            continue;
-        };
-        if let Some((message, hint)) = known.problem(reference) {
-            let config = format!("{}.config", hook.json_path);
-            let json_path = json_path::below(&config, &path.pretty);
-            let mut problem = Diagnostic::new(message).at(manifest.place(&json_path));
-            if let Some(hint) = hint {
-                problem = problem.hint(hint);
-            }
-            problems.push(problem);
-        }
-    }
+    let paths = schema_check::of_format(&hook.config, schema, METRIC_FORMAT).into_iter();
+    let references = paths.filter_map(|path| {
+        let metric = hook.config.pointer(&path.pointer)?.as_str()?.to_owned();
+        Some(MetricReference {
+            metric,
+            json_path: hook.place_in_config(&path.pretty),
+        })
+    });
+    references.collect()
 }
 
 fn modules(hook: &HookPlan, task: &dyn Task, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {

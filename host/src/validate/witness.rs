@@ -173,9 +173,9 @@ impl Witness for Recorder {
         if !hook.starts_with(SUBJECT) {
             return Ok(());
         }
-        // At creation this is not a request to the run, but a statement about the hook itself.
+        // At creation these are not requests to the run, but statements about the hook itself.
         if let HookAction::Asks { request, .. } = deed {
-            if *request == "leave_out_point" {
+            if matches!(*request, "leave_out_point" | "declare_metric") {
                 return Ok(());
             }
             let is_saving = matches!(*request, "save_checkpoint" | "save_in_background");

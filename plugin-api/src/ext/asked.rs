@@ -98,6 +98,9 @@ pub enum Asked {
     /// Never call the hook at this mount point.
     #[serde(skip)]
     LeaveOut(Point),
+    /// The hook publishes the metric, or the family of metrics, of this name.
+    #[serde(skip)]
+    DeclareMetric(String),
 }
 
 impl Asked {
@@ -228,6 +231,12 @@ impl Request {
                     .and_then(|number| Point::from_number(u32::try_from(number).ok()?))
                     .ok_or_else(|| format!("there is no mount point {number}"))?,
             ),
+            Request::DeclareMetric => {
+                if text.is_empty() {
+                    return Err("a metric has a name".to_owned());
+                }
+                Asked::DeclareMetric(text.to_owned())
+            }
         })
     }
 }
@@ -298,6 +307,7 @@ mod tests {
             (Request::PublishWeights, 0.0, "best/", "a checkpoint's tag"),
             (Request::LeaveOutPoint, 1e9, "", "no mount point"),
             (Request::LeaveOutPoint, -1.0, "", "no mount point"),
+            (Request::DeclareMetric, 0.0, "", "has a name"),
         ] {
             let told = request.decode(number, text).expect_err(request.name());
             assert!(told.contains(words), "{}: {told}", request.name());

@@ -58,8 +58,7 @@ impl Request {
                         P::BeforeEpoch | P::AfterIter | P::AfterEpoch | P::AfterCycle
                     )
             }
-            // Legal at a hook's creation only.
-            Request::LeaveOutPoint => false,
+            Request::LeaveOutPoint | Request::DeclareMetric => false,
         }
     }
 
@@ -69,13 +68,13 @@ impl Request {
     pub fn why_not_at(self, point: Option<Point>, phase: Phase) -> Option<String> {
         let name = self.name();
         let Some(point) = point else {
-            let is_legal = self == Request::LeaveOutPoint;
-            return (!is_legal).then(|| format!("`{name}` can't be asked for at creation"));
+            return (!self.is_of_creation())
+                .then(|| format!("`{name}` can't be asked for at creation"));
         };
         if self.is_legal_at(point, phase) {
             return None;
         }
-        if self == Request::LeaveOutPoint {
+        if self.is_of_creation() {
             return Some(format!("`{name}` is legal at creation alone"));
         }
         let where_it_is: Vec<&str> = Point::ALL
@@ -281,8 +280,7 @@ mod tests {
 
     #[test]
     fn every_request_is_legal_somewhere_and_nothing_after_the_run() {
-        // Except the one that is legal at creation only.
-        let at_points = |request: &Request| *request != Request::LeaveOutPoint;
+        let at_points = |request: &Request| !request.is_of_creation();
         for request in Request::ALL.into_iter().filter(at_points) {
             assert!(
                 Point::ALL

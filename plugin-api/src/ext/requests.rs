@@ -89,11 +89,13 @@ pub enum Request {
     SetMomentum = 21,
     /// Recompute the batch norms' running statistics from this number of training samples; 0: from all.
     RenewStatistics = 22,
+    /// At a hook's creation: it publishes the metric named by the text, or the family of metrics, as in `class/*`.
+    DeclareMetric = 23,
 }
 
 impl Request {
     /// All requests that this version of the API knows, in the order of their numbers.
-    pub const ALL: [Request; 22] = [
+    pub const ALL: [Request; 23] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -116,7 +118,14 @@ impl Request {
         Request::SetAccumulation,
         Request::SetMomentum,
         Request::RenewStatistics,
+        Request::DeclareMetric,
     ];
+
+    /// Whether it is legal at a hook's creation, and nowhere else: it says something about the hook, and asks nothing of
+    /// the run.
+    pub const fn is_of_creation(self) -> bool {
+        matches!(self, Request::LeaveOutPoint | Request::DeclareMetric)
+    }
 
     /// The request with this number; `None` if this version of the API doesn't know it.
     pub fn from_number(number: u32) -> Option<Request> {
@@ -150,6 +159,7 @@ impl Request {
             Request::SetAccumulation => "set_accumulation",
             Request::SetMomentum => "set_momentum",
             Request::RenewStatistics => "renew_statistics",
+            Request::DeclareMetric => "declare_metric",
         }
     }
 }

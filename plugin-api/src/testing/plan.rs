@@ -50,6 +50,7 @@ pub(super) fn of(script: &ScriptedRun) -> String {
             .chain(groups)
             .collect(),
         classes: script.data.classes.clone(),
+        sample_shape: script.data.sample_shape.clone(),
         metrics,
     };
     serde_json::to_string(&plan).unwrap_or_default()

@@ -106,6 +106,7 @@ pub enum RunEnd {
 pub struct Seen {
     pub(super) calls: Vec<CallPosition>,
     pub(super) asked: Vec<SeenRequest>,
+    pub(super) declared_metrics: Vec<String>,
     pub(super) messages: Vec<Message>,
     pub(super) metrics: Vec<SeenMetric>,
     pub(super) published: Vec<Published>,
@@ -126,6 +127,7 @@ impl Default for Seen {
         Seen {
             calls: Vec::new(),
             asked: Vec::new(),
+            declared_metrics: Vec::new(),
             messages: Vec::new(),
             metrics: Vec::new(),
             published: Vec::new(),
@@ -183,6 +185,11 @@ impl Seen {
     pub fn asked_for(&self, request: Request) -> Vec<&SeenRequest> {
         let is_it = |asked: &&SeenRequest| asked.request == request && asked.refused.is_none();
         self.asked.iter().filter(is_it).collect()
+    }
+
+    /// The metrics that the hook declared at its creation, in that order: after a resume those of both instances.
+    pub fn declared_metrics(&self) -> &[String] {
+        &self.declared_metrics
     }
 
     /// Tags of the checkpoints that the hook requested, in the order of the requests.

@@ -292,6 +292,11 @@ impl Hook for SaveFile {
             check_path(entry)
                 .map_err(|reason| HookError::new(format_args!("`files`: {reason}")))?;
             glob::Pattern::new(entry).with_context(|| format!("`{entry}` is not a pattern"))?;
+            // A pipe or a device has no contents of its own that could be copied.
+            let place = Path::new(entry);
+            if place.exists() && !place.is_file() && !place.is_dir() {
+                bail!("`files`: `{entry}` is neither a file nor a directory");
+            }
         }
         if config.largest.is_nan() || config.largest <= 0.0 {
             bail!("`largest` must be above 0, found {}", config.largest);

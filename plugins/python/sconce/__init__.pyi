@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -153,6 +153,7 @@ class Hook:
     """Base class of hooks: write the methods you need, named as the mount points."""
 
     Config: ClassVar[Any]
+    publishes: Sequence[str]
     config: Any
     setup: Setup
     def __init__(self, config: Any, setup: Setup) -> None: ...

@@ -101,6 +101,15 @@ def _methods(instance, setup):
     return found
 
 
+def _declare(instance):
+    """Tells the host which metrics the hook publishes."""
+    names = instance.publishes
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise HookError(f'`publishes` is a list of metrics\' names, as in `publishes = ["worst_f1"]`, found {names!r}')
+    for name in names:
+        _native._publishes(name)
+
+
 def create(file, module, name, config, facts):
     """A hook: its methods by mount point, its functions for the state, and its file."""
     kind = _kind(_load(file, module), name)
@@ -112,6 +121,7 @@ def create(file, module, name, config, facts):
         inner = error.path
         error.path = f"config.{inner}" if inner and not inner.startswith("[") else f"config{inner}"
         raise
+    _declare(instance)
     has_state = kind.state_dict is not Hook.state_dict
     source = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return (

@@ -43,9 +43,13 @@ class Hook:
 
     `Config` is a dataclass, or a JSON Schema as a dictionary: what the manifest has under `config`. Without it, `config`
     is the dictionary as it is.
+
+    `publishes` names the metrics that the hook publishes, such as `["worst_f1"]`, or families of them, such as
+    `["class/*"]`: other hooks can then monitor them. Names that depend on the configuration are set in `__init__`.
     """
 
     Config = None
+    publishes = ()
 
     def __init__(self, config, setup):
         self.config = config

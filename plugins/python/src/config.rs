@@ -15,13 +15,13 @@ use serde_json::{Map, Value};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The Python file with the hook, relative to the directory in which `sconce` is started. Either this or `module`.
+    /// The Python file with the hook, relative to the manifest. Either this or `module`.
     pub(crate) file: Option<PathBuf>,
     /// The module with the hook, as `import` takes it: `lab.hooks.roc`. Either this or `file`.
     pub(crate) module: Option<String>,
     /// The hook's class. Default: the only subclass of `sconce.Hook`.
     pub(crate) class: Option<String>,
-    /// The interpreter, or the directory of the environment, such as `.venv`. Default: `VIRTUAL_ENV`, `CONDA_PREFIX`,
+    /// The interpreter, or the directory of the environment, such as `.venv`, relative to the manifest. Default: `VIRTUAL_ENV`, `CONDA_PREFIX`,
     /// or `python3` on `PATH`. All hooks of a process use the same one.
     pub(crate) python: Option<PathBuf>,
     /// The hook's own configuration, checked against the class's `Config`. Default: empty.
@@ -71,8 +71,8 @@ impl Config {
                 }
                 if !path.is_file() {
                     return Err(wrong(format_args!(
-                        "can't read `{shown}`: there is no such file (`{}`); relative paths start where `sconce` is \
-                         started",
+                        "can't read `{shown}`: there is no such file (`{}`); relative paths start at the manifest's \
+                         directory",
                         path.display()
                     )));
                 }

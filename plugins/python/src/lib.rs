@@ -1,6 +1,7 @@
 //! The `python` hook: hooks written in Python, in the process of the run.
 //!
-//! `{"hook": "python", "name": "roc", "config": {"file": "hooks/roc.py", "python": ".venv", "config": {"bins": 50}}}`
+//! `{"hook": "hooks/roc.py", "config": {"bins": 50}}` in the manifest, for which the host writes
+//! `{"hook": "python", "name": "roc", "config": {"file": "hooks/roc.py", "config": {"bins": 50}}}`.
 //!
 //! A hook is a subclass of `sconce.Hook` with methods named after the mount points; those that it lacks are left out at
 //! its creation and cost nothing. Tensors are NumPy arrays and `DLPack` tensors in the run's own memory.
@@ -37,6 +38,7 @@ struct Python {
 #[hook(
     name = "python",
     about = "Runs a hook that is written in Python.",
+    publishes = ["*"],
     requires = ["sconce.retain/1"]
 )]
 impl Hook for Python {

@@ -72,6 +72,7 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
         Asked::SkipUpdate => requests.ask_skip_update(),
         Asked::ScaleLoss(factor) => requests.scale_loss(factor),
         Asked::LeaveOut(point) => requests.leave_out(point),
+        Asked::DeclareMetric(name) => requests.declare_metric(name),
         Asked::SetLearningRate { group, rate } => {
             let mut groups = shared.groups.borrow_mut();
             match group {

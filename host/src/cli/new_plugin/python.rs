@@ -97,11 +97,7 @@ fn manifest(hook: &str, plugins: Option<&Path>) -> Value {
         "train": {"epochs": 10, "batch_size": 64},
         "hooks": [
             "console",
-            {"hook": "python", "name": hook, "config": {
-                "file": "hook.py",
-                "python": ".venv",
-                "config": {"metric": "accuracy", "patience": 2},
-            }},
+            {"hook": "hook.py", "name": hook, "config": {"metric": "accuracy", "patience": 2}},
         ],
     });
     if let Some(plugins) = plugins {

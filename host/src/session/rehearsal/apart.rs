@@ -5,17 +5,18 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::super::hooks::{HookPlan, not_created};
+use super::Rehearsed;
 use crate::bridge::BridgeState;
 use crate::diagnostic::Diagnostic;
 use crate::log::{Level, Log};
 use crate::manifest::Manifest;
 
-/// Creates the hook, and returns its warnings, or its error.
+/// Creates the hook, and returns what it says, or its error.
 pub(super) fn rehearse(
     plan: &HookPlan,
     manifest: &Manifest,
     foretold: &str,
-) -> Result<Vec<Diagnostic>, Diagnostic> {
+) -> Result<Rehearsed, Diagnostic> {
     let place = tempfile::Builder::new().prefix("sconce-check-").tempdir();
     let place = place.map_err(|error| {
         Diagnostic::new(format!(
@@ -39,7 +40,10 @@ pub(super) fn rehearse(
         let text = format!("hook `{}`: {message}", plan.spec.name);
         Diagnostic::warning(text).at(manifest.place(&plan.json_path))
     });
-    Ok(warnings.collect())
+    Ok(Rehearsed {
+        warnings: warnings.collect(),
+        declared: shared.requests.take_declared().into_iter().collect(),
+    })
 }
 
 /// The hook's warnings.

@@ -50,6 +50,9 @@ fn try_answer() -> io::Result<()> {
                 place: error.place,
             },
         };
+        for metric in shared.requests.take_declared() {
+            words.write(&Word::Publishes(metric))?;
+        }
         words.write(&word)?;
     }
     words.write(&Word::Done)

@@ -17,8 +17,19 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::diagnostic::Diagnostic;
+
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "create-hooks";
+
+/// What hooks have said in a rehearsal.
+#[derive(Default)]
+pub struct Rehearsed {
+    /// Their warnings.
+    pub warnings: Vec<Diagnostic>,
+    /// Metrics that they have declared.
+    pub declared: Vec<String>,
+}
 
 /// Instructions for the child.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,6 +64,8 @@ struct OrderedHook {
 enum Word {
     /// The creation of the hook begins.
     Begins(usize),
+    /// A metric that a hook declares.
+    Publishes(String),
     /// A warning from a hook.
     Warns { hook: usize, message: String },
     /// The hook has been created.

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::super::hooks::{HookPlan, not_created};
 use super::apart;
-use super::{COMMAND, OrderedHook, RehearsalOrder, Word};
+use super::{COMMAND, OrderedHook, RehearsalOrder, Rehearsed, Word};
 use crate::diagnostic::{Diagnostic, shortened};
 use crate::manifest::Manifest;
 use crate::plugin::entry_error::EntryError;
 use crate::session::StartFailure;
 use crate::subprocess::{self, ending, last_lines, watch};
 
-/// Creates the hooks in a child process, and returns their warnings.
+/// Creates the hooks in a child process, and returns what they have said.
 ///
 /// # Errors
 ///
@@ -24,14 +24,14 @@ pub fn rehearse(
     plans: &[HookPlan],
     manifest: &Manifest,
     foretold: &str,
-) -> Result<Vec<Diagnostic>, StartFailure> {
+) -> Result<Rehearsed, StartFailure> {
     let mut found = RehearsalFindings::default();
     let mut next = 0;
     while next < plans.len() {
         let rest = plans.get(next..).unwrap_or_default();
         if let Some(plan) = rest.first().filter(|plan| plan.is_isolated()) {
             match apart::rehearse(plan, manifest, foretold) {
-                Ok(warnings) => found.warnings.extend(warnings),
+                Ok(said) => found.add(said),
                 Err(problem) => found.problems.push(problem),
             }
             next += 1;
@@ -47,15 +47,15 @@ pub fn rehearse(
                 let warning = format!(
                     "the hooks are not created here, in another process, which can't be started: {error}"
                 );
-                found.warnings.push(Diagnostic::warning(warning));
+                found.said.warnings.push(Diagnostic::warning(warning));
                 break;
             }
         }
     }
     if found.problems.is_empty() {
-        Ok(found.warnings)
+        Ok(found.said)
     } else {
-        let mut all = found.warnings;
+        let mut all = found.said.warnings;
         all.extend(found.problems);
         Err(StartFailure::plugin(all))
     }
@@ -141,11 +141,16 @@ fn as_seen_from_outside(file: &Path) -> PathBuf {
 /// Results for the hooks so far.
 #[derive(Default)]
 struct RehearsalFindings {
-    warnings: Vec<Diagnostic>,
+    said: Rehearsed,
     problems: Vec<Diagnostic>,
 }
 
 impl RehearsalFindings {
+    fn add(&mut self, said: Rehearsed) {
+        self.said.warnings.extend(said.warnings);
+        self.said.declared.extend(said.declared);
+    }
+
     /// Adds a child's results; returns the number of hooks that it processed, at least one.
     fn take(&mut self, attempt: &Attempt, plans: &[HookPlan], manifest: &Manifest) -> usize {
         let mut under_way = 0;
@@ -153,11 +158,12 @@ impl RehearsalFindings {
             match word {
                 Word::Begins(hook) => under_way = *hook,
                 Word::Created(_) => {}
+                Word::Publishes(metric) => self.said.declared.push(metric.clone()),
                 Word::Warns { hook, message } => {
                     if let Some(plan) = plans.get(*hook) {
                         let text = format!("hook `{}`: {message}", plan.spec.name);
                         let place = manifest.place(&plan.json_path);
-                        self.warnings.push(Diagnostic::warning(text).at(place));
+                        self.said.warnings.push(Diagnostic::warning(text).at(place));
                     }
                 }
                 Word::Refused {

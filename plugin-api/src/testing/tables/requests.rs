@@ -88,6 +88,7 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
         }
         A::SetAccumulation(batches) => stage.requests.accumulation.set(Some(batches)),
         A::LeaveOut(point) => stage.requests.left_out.borrow_mut().push(point),
+        A::DeclareMetric(name) => stage.seen.borrow_mut().declared_metrics.push(name),
         A::Freeze { ref name, ratio } => {
             let index = stage.index(Collection::Parameters, name)?;
             let parameters = stage.parameters.borrow();

@@ -125,6 +125,9 @@ impl Hook for Visualize {
             (None, None) => GridRange::EachImage,
             _ => bail!("`black` and `white` go together: name both or neither"),
         };
+        if let Some(plan) = setup.plan()?.filter(|plan| !plan.phases.is_empty()) {
+            picture::check_shape(&plan.sample_shape)?;
+        }
         Ok(Visualize {
             directory: setup.path_below("directory", &config.directory)?,
             config,
@@ -209,6 +212,14 @@ mod tests {
         assert_eq!(
             failed.unwrap_err().message,
             "`white` must be above `black`, found 0.5 and 1"
+        );
+        // What is no picture is said before the run.
+        let table = ScriptedRun::new().sample_shape(&[4]);
+        let failed = table.drive::<Visualize>(json!({})).unwrap_err();
+        assert!(
+            failed
+                .message
+                .starts_with("inputs of shape [4] are not images")
         );
         Ok(())
     }

@@ -28,12 +28,28 @@ pub(super) fn size(inputs: &Tensor<'_>) -> Result<Size> {
             Ok((number(channels), number(height), number(width)))
         }
         [_, height, width] if height > 1 && width > 1 => Ok((1, number(height), number(width))),
-        _ => bail!(
-            "inputs of shape {:?} are not images: they are (batch, channels, height, width) with 1 or 3 \
-             channels, or (batch, height, width)",
-            inputs.shape()
-        ),
+        _ => Err(no_images(inputs.shape())),
     }
+}
+
+/// Whether samples of this shape are images.
+///
+/// # Errors
+///
+/// If they aren't.
+pub(super) fn check_shape(sample: &[usize]) -> Result<()> {
+    match *sample {
+        [1 | 3, _, _] => Ok(()),
+        [height, width] if height > 1 && width > 1 => Ok(()),
+        _ => Err(no_images(sample)),
+    }
+}
+
+fn no_images(shape: &[impl std::fmt::Debug]) -> HookError {
+    HookError::new(format_args!(
+        "inputs of shape {shape:?} are not images: they are (channels, height, width) with 1 or 3 channels, or (height, \
+         width), after the batch's dimension in a run"
+    ))
 }
 
 /// The first `count` elements of a tensor of any type.

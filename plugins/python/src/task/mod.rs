@@ -82,6 +82,7 @@ macro_rules! methods {
     ($($name:literal $signature:literal => $run:expr,)*) => {
         &[$(Method { name: $name, signature: $signature, run: Run::Task($run) },)*
           Method { name: c"_claim", signature: "t", run: Run::Setup(|setup, a| done(setup.claim(a.text(0)))) },
+          Method { name: c"_publishes", signature: "t", run: Run::Setup(|setup, a| done(setup.publishes(a.text(0)))) },
           Method { name: c"_log", signature: "it", run: Run::Log }]
     };
 }

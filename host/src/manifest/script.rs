@@ -1,0 +1,132 @@
+//! Entries for hooks that are Python files: `{"hook": "hooks/f1.py", "config": {…}}`, which stands for the hook `python`
+//! with that file and configuration, and with the environment `.venv` beside the manifest if there is one.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{HookEntry, json_path};
+
+/// The virtual environment beside the manifest, where the tools of Python put it.
+const ENVIRONMENT: &str = ".venv";
+
+/// The longest name that is made of a file's.
+const LONGEST_STEM: usize = 100;
+
+/// The hook that runs hooks written in Python.
+const PYTHON: &str = "python";
+
+/// How an entry says which hook it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EntryForm {
+    /// By the hook's name.
+    #[default]
+    Name,
+    /// By a Python file: its `config` is that of the hook in the file.
+    Script,
+}
+
+impl EntryForm {
+    /// The place in the manifest of a part of the hook's configuration; the configuration itself if `path` is empty.
+    ///
+    /// ```
+    /// use sconce::manifest::EntryForm;
+    ///
+    /// let place = |form: EntryForm, path| form.place_in_config("hooks[1]", path);
+    /// assert_eq!(place(EntryForm::Name, "size"), "hooks[1].config.size");
+    /// assert_eq!(place(EntryForm::Script, "config.edges[2]"), "hooks[1].config.edges[2]");
+    /// assert_eq!(place(EntryForm::Script, "file"), "hooks[1].hook");
+    /// ```
+    pub fn place_in_config(self, entry: &str, path: &str) -> String {
+        let own = match self {
+            EntryForm::Name => Some(path),
+            EntryForm::Script => path.strip_prefix("config"),
+        };
+        match own {
+            Some(own) => json_path::below(&format!("{entry}.config"), own.trim_start_matches('.')),
+            None => format!("{entry}.hook"),
+        }
+    }
+}
+
+/// Writes out an entry that names a Python file, and takes paths of Python hooks as relative to the manifest's directory.
+pub(super) fn complete(entry: &mut HookEntry, base: &Path) {
+    if let Some((file, class)) = named_file(&entry.hook) {
+        if entry.name.is_empty() {
+            let stem = Path::new(file).file_stem().unwrap_or_default();
+            let stem = stem.to_string_lossy().into_owned();
+            entry.name_of_kind = (1..=LONGEST_STEM).contains(&stem.len()).then_some(stem);
+        }
+        let mut config = Map::new();
+        config.insert("file".to_owned(), file.into());
+        if let Some(class) = class {
+            config.insert("class".to_owned(), class.into());
+        }
+        if base.join(ENVIRONMENT).is_dir() {
+            config.insert("python".to_owned(), ENVIRONMENT.into());
+        }
+        let own = std::mem::replace(&mut entry.config, config);
+        entry.config.insert("config".to_owned(), own.into());
+        PYTHON.clone_into(&mut entry.hook);
+        entry.form = EntryForm::Script;
+    }
+    if entry.hook.rsplit('/').next() == Some(PYTHON) {
+        for (key, is_path) in [("file", true), ("python", false)] {
+            if let Some(Value::String(path)) = entry.config.get_mut(key)
+                // A program's name alone is searched on `PATH`.
+                && (is_path || path.starts_with('.') || path.contains('/'))
+            {
+                *path = base.join(&*path).to_string_lossy().into_owned();
+            }
+        }
+    }
+}
+
+/// The Python file that an entry names, and the class in it: `hooks/f1.py` or `hooks/f1.py:WorstF1`.
+fn named_file(hook: &str) -> Option<(&str, Option<&str>)> {
+    let (file, class) = match hook.rsplit_once(':') {
+        Some((file, class)) => (file, Some(class)),
+        None => (hook, None),
+    };
+    (Path::new(file).extension()? == "py").then_some((file, class))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn completed(written: Value) -> HookEntry {
+        let mut entry: HookEntry = serde_json::from_value(written).expect("an entry");
+        complete(&mut entry, Path::new("lab"));
+        entry
+    }
+
+    #[test]
+    fn a_python_file_stands_for_the_hook_that_runs_it() {
+        let entry = completed(json!({"hook": "hooks/f1.py:Worst", "config": {"bins": 5}}));
+        let config = json!({"file": "lab/hooks/f1.py", "class": "Worst", "config": {"bins": 5}});
+        assert_eq!(entry.hook, "python");
+        assert_eq!(Value::from(entry.config), config);
+        let entry = completed(json!("f1.py"));
+        let config = json!({"file": "lab/f1.py", "config": {}});
+        assert_eq!(Value::from(entry.config), config);
+        assert_eq!(entry.name_of_kind.as_deref(), Some("f1"));
+    }
+
+    #[test]
+    fn paths_of_python_hooks_start_at_the_manifest() {
+        let python = |written: &str| {
+            let config = json!({"file": "/abs.py", "python": written});
+            let entry = completed(json!({"hook": "sconce-plugin-python/python", "config": config}));
+            assert_eq!(entry.config["file"], "/abs.py");
+            entry.config["python"].clone()
+        };
+        assert_eq!(python(".venv"), "lab/.venv");
+        assert_eq!(python("env/bin/python"), "lab/env/bin/python");
+        assert_eq!(python("python3"), "python3");
+        let other = completed(json!({"hook": "save-file", "config": {"file": "x.py"}}));
+        assert_eq!(other.config["file"], "x.py");
+    }
+}
