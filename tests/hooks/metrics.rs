@@ -315,6 +315,30 @@ fn classes_are_scored_as_the_task_does() {
 }
 
 #[test]
+fn areas_under_curves_and_calibration_are_metrics_as_others_are() {
+    let mut manifest = tiny();
+    manifest["data"] = json!({"kind": "two-moons", "train": 200, "val": 100, "test": 50});
+    manifest["train"]["epochs"] = json!(4);
+    manifest["optimizer"] = json!({"kind": "adamw", "learning_rate": 0.02});
+    let scores = json!(["roc_auc", "pr_auc", "calibration_error"]);
+    let hooks = json!([
+        {"hook": "classification", "config": {"scores": scores, "average": ["macro", "none"]}}, "csv",
+    ]);
+    let place = done(manifest, hooks);
+    let last = |name: &str| {
+        let values = column(&place, "val.csv", &format!("classification/{name}"));
+        values.last().copied().expect("a row")
+    };
+    // A net that has learnt something, of two classes: their areas are the same.
+    let area = last("roc_auc/macro");
+    assert!((0.8..=1.0).contains(&area), "{area}");
+    near(last("roc_auc/upper"), area);
+    near(last("roc_auc/lower"), area);
+    near(last("pr_auc/lower"), last("pr_auc/macro"));
+    assert!((0.0..0.5).contains(&last("calibration_error")));
+}
+
+#[test]
 fn confusion_matrices_are_written_as_they_are_wanted() {
     let names: Vec<String> = (0..10).map(|class| format!("digit-{class}")).collect();
     let config = |confusion: Value| {

@@ -11,6 +11,7 @@ use super::wording::{
     about, any_of, choices, did_you_mean, in_words, key_of, missing_key, one_of, shortened,
 };
 use super::{example, json_path, misplaced, right_form, whole_number};
+use crate::coming_from;
 use crate::nearest::{nearest, ours};
 
 /// Number of problems beyond which no more hints are computed, since each takes time.
@@ -303,7 +304,10 @@ fn unknown_key(path: &str, key: &str, known: &[String]) -> ManifestProblem {
 /// Whether a key looks like a typo of `near`, or is another framework's term for it.
 fn is_slip(key: &str, near: &str) -> bool {
     let (key, near) = (key.to_lowercase(), near.to_lowercase());
-    ours(&key) == Some(near.as_str()) || strsim::damerau_levenshtein(&key, &near) <= 2
+    // `betas` is what PyTorch calls two keys, not a typo of `beta1`.
+    let is_name = || !coming_from::hints(&key, None).is_empty();
+    ours(&key) == Some(near.as_str())
+        || (strsim::damerau_levenshtein(&key, &near) <= 2 && !is_name())
 }
 
 /// The keys that the schema allows next to an unknown one.

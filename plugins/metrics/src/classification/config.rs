@@ -14,9 +14,10 @@ use crate::phases::PhaseName;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
     /// Scores published as metrics at the end of a pass, computed as in scikit-learn. Default: accuracy,
-    /// precision, recall and F1.
+    /// precision, recall and F1. The areas under curves and the calibration error keep the pass's probabilities in
+    /// memory, 8 bytes each.
     pub(crate) scores: Vec<Score>,
-    /// How the classes' precision, recall, F1, specificity and Jaccard index are averaged. With several
+    /// How the classes' precision, recall, F1, specificity, Jaccard index and areas under curves are averaged. With several
     /// averages each metric name ends in the average, as in `f1/weighted`; with `none` it ends in the
     /// class. Default `macro` alone.
     pub(crate) average: Vec<Average>,
@@ -102,6 +103,11 @@ impl Default for ConfusionConfig {
 }
 
 impl Config {
+    /// Whether a score is computed from the probabilities of the whole pass.
+    pub(crate) fn keeps_probabilities(&self) -> bool {
+        self.scores.iter().any(|score| score.is_of_probabilities())
+    }
+
     /// Rejects a configuration without any output.
     pub(crate) fn check(&self) -> Result<()> {
         if self.scores.is_empty() && self.top_k.is_empty() && self.confusion.is_none() {

@@ -4,6 +4,7 @@
 
 mod config;
 mod matrix;
+mod probabilities;
 mod scores;
 
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use crate::phases::{self, ByPhase};
 use crate::variables::Variable;
 use config::{Config, ConfusionConfig};
 use matrix::MOST_CLASSES;
-use scores::{Average, Confusion};
+use probabilities::Probabilities;
+use scores::{Average, Confusion, Score};
 
 /// Predictions of a pass, counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -25,6 +27,9 @@ struct Decisions {
     confusion: Confusion,
     /// For each k, how often the true class was among the k highest scores.
     hits: Vec<u64>,
+    /// The probabilities, if a score needs them.
+    #[serde(default)]
+    probabilities: Probabilities,
 }
 
 impl Decisions {
@@ -39,6 +44,7 @@ impl Decisions {
                 .map(|(index, count)| (index / classes, index % classes, *count))
                 .collect(),
             hits: self.hits.clone(),
+            probabilities: self.probabilities.clone(),
         }
     }
 
@@ -52,16 +58,36 @@ impl Decisions {
         for (hits, more) in self.hits.iter_mut().zip(&counted.hits) {
             *hits += more;
         }
+        self.probabilities.extend(&counted.probabilities);
+    }
+
+    /// The score of all classes together; `None` where it is undefined.
+    fn score(&self, score: Score, average: Average, otherwise: f64) -> Option<f64> {
+        if score.is_of_probabilities() {
+            return self.probabilities.score(score, average);
+        }
+        Some(self.confusion.score(score, average, otherwise))
+    }
+
+    /// The score of each class; `None` where it is undefined.
+    fn by_class(&self, score: Score, otherwise: f64) -> Vec<Option<f64>> {
+        if score.is_of_probabilities() {
+            return self.probabilities.by_class(score);
+        }
+        let values = self.confusion.by_class(score, otherwise).into_iter();
+        values.map(Some).collect()
     }
 
     fn clear(&mut self) {
         self.confusion.clear();
         self.hits.fill(0);
+        self.probabilities.clear();
     }
 
     /// Rejects states that no pass saves.
     fn check(&self) -> Result<()> {
         self.confusion.check()?;
+        self.probabilities.check()?;
         let total = self.confusion.total();
         match self.hits.iter().find(|hits| **hits > total) {
             Some(hits) => bail!("the state has {hits} hits of {total} decisions"),
@@ -77,6 +103,7 @@ struct Counted {
     /// Target, prediction and count.
     cells: Vec<(usize, usize, u64)>,
     hits: Vec<u64>,
+    probabilities: Probabilities,
 }
 
 /// See the [module](self).
@@ -92,6 +119,8 @@ pub(crate) struct Classification {
     update: Decisions,
     /// The current batch.
     batch: Classified,
+    /// Probabilities of one row.
+    shares: Vec<f64>,
     shown: Shown,
 }
 
@@ -115,6 +144,7 @@ impl Classification {
             return Ok(());
         };
         decisions.hits.resize(self.config.top_k.len(), 0);
+        let keeps = self.config.keeps_probabilities();
         for (place, &prediction) in batch.predictions.iter().enumerate() {
             if !self.shown.has(place, batch) {
                 continue;
@@ -123,6 +153,10 @@ impl Classification {
             decisions
                 .confusion
                 .count(batch.classes(), target, prediction);
+            if keeps {
+                let shares = &mut self.shares;
+                decisions.probabilities.push(batch, place, target, shares);
+            }
             for (k, hits) in self.config.top_k.iter().zip(&mut decisions.hits) {
                 let is_hit = match batch.width {
                     1 => *k > 1 || target == prediction,
@@ -156,19 +190,24 @@ impl Classification {
         for &score in &config.scores {
             let name = format!("{prefix}{}", score.name());
             if !score.is_by_class() {
-                let value = confusion.score(score, Average::Macro, otherwise);
-                task.publish_metric(&name, value)?;
+                if let Some(value) = decisions.score(score, Average::Macro, otherwise) {
+                    task.publish_metric(&name, value)?;
+                }
                 continue;
             }
             for &average in &config.average {
                 if average == Average::None {
-                    let values = confusion.by_class(score, otherwise);
+                    let values = decisions.by_class(score, otherwise);
                     for (class, value) in names.iter().zip(values) {
-                        task.publish_metric(&format!("{name}/{class}"), value)?;
+                        if let Some(value) = value {
+                            task.publish_metric(&format!("{name}/{class}"), value)?;
+                        }
                     }
                     continue;
                 }
-                let value = confusion.score(score, average, otherwise);
+                let Some(value) = decisions.score(score, average, otherwise) else {
+                    continue;
+                };
                 let behind = if config.average.len() == 1 {
                     ""
                 } else {
@@ -219,10 +258,11 @@ impl Classification {
 
 #[hook(
     name = "classification",
-    about = "Publishes accuracy, precision, recall, F1 and top-k; writes the confusion matrix.",
+    about = "Publishes accuracy, precision, recall, F1, top-k, areas under curves and calibration; writes the confusion matrix.",
     publishes = [
         "*accuracy", "*precision", "*recall", "*f1", "*specificity", "*jaccard", "*mcc", "*kappa",
-        "*precision/*", "*recall/*", "*f1/*", "*specificity/*", "*jaccard/*"
+        "*roc_auc", "*pr_auc", "*calibration_error",
+        "*precision/*", "*recall/*", "*f1/*", "*specificity/*", "*jaccard/*", "*roc_auc/*", "*pr_auc/*"
     ],
     ranks = "all"
 )]
@@ -241,6 +281,7 @@ impl Hook for Classification {
             phases: ByPhase::default(),
             update: Decisions::default(),
             batch: Classified::default(),
+            shares: Vec::new(),
             shown: Shown::new(config.mask.as_deref(), config.ignore_index),
             config,
         })
@@ -343,6 +384,8 @@ mod tests {
             seen.file("confusion-val.csv").unwrap(),
             "true \\ predicted,no,yes\nno,1,0\nyes,1,2\n"
         );
+        let all = json!({"phases": ["train", "val"], "scores": ["roc_auc", "calibration_error"]});
+        run.check_resume::<Classification>(all)?;
         run.check_resume::<Classification>(json!({"phases": ["train", "val"]}))
     }
 
@@ -354,7 +397,8 @@ mod tests {
             0 | 3 => vec![1.0, 0.0, 1.0, 0.0],
             _ => vec![0.0, 1.0, 0.0, 1.0],
         };
-        let config = json!({"phases": ["train"], "scores": ["accuracy", "f1"], "top_k": [1], "confusion": {}});
+        let config = json!({"phases": ["train"], "scores": ["accuracy", "f1", "roc_auc", "pr_auc", "calibration_error"],
+            "top_k": [1], "confusion": {}});
         let alone = ScriptedRun::new()
             .epochs(1)
             .targets(targets)
@@ -374,7 +418,7 @@ mod tests {
                 .map(|metric| (metric.name.clone(), metric.value))
                 .collect()
         };
-        assert_eq!(values(&alone).len(), 3);
+        assert_eq!(values(&alone).len(), 6);
         for seen in &all {
             assert_eq!(values(seen), values(&alone));
             assert_eq!(seen.state(), alone.state());

@@ -24,6 +24,12 @@ pub(crate) enum Score {
     Mcc,
     /// Cohen's kappa: agreement beyond chance, at most 1.
     Kappa,
+    /// Area under the receiver operating characteristic, of each class against the others.
+    RocAuc,
+    /// Area under the curve of precision over recall, as average precision.
+    PrAuc,
+    /// Expected calibration error: how far the most probable class' probability is from its accuracy.
+    CalibrationError,
 }
 
 impl Score {
@@ -39,6 +45,9 @@ impl Score {
             Score::Jaccard => "jaccard",
             Score::Mcc => "mcc",
             Score::Kappa => "kappa",
+            Score::RocAuc => "roc_auc",
+            Score::PrAuc => "pr_auc",
+            Score::CalibrationError => "calibration_error",
         }
     }
 
@@ -47,8 +56,14 @@ impl Score {
         use Score as S;
         matches!(
             self,
-            S::Precision | S::Recall | S::F1 | S::Specificity | S::Jaccard
+            S::Precision | S::Recall | S::F1 | S::Specificity | S::Jaccard | S::RocAuc | S::PrAuc
         )
+    }
+
+    /// Returns whether the score is computed from probabilities, not from the confusion matrix.
+    pub(crate) fn is_of_probabilities(self) -> bool {
+        use Score as S;
+        matches!(self, S::RocAuc | S::PrAuc | S::CalibrationError)
     }
 }
 
