@@ -6,8 +6,9 @@ use sconce_tests::{Workplace, artifacts, edit, tiny, workspace};
 use serde_json::{Value, json};
 
 /// What a piece may lack here, and nothing else: it is its reader's.
-const LACKS: [&str; 6] = [
+const LACKS: [&str; 7] = [
     "there is no such file",
+    "this build of Sconce has no CUDA",
     "can't read the weights: ",
     "has no file `data_batch_1.bin`",
     "matches no module of the model",
