@@ -48,7 +48,7 @@ impl Decisions {
         }
     }
 
-    fn add(&mut self, counted: &Counted) {
+    fn add(&mut self, counted: &Counted) -> Result<()> {
         for &(target, prediction, count) in &counted.cells {
             self.confusion
                 .add(counted.classes, target, prediction, count);
@@ -58,13 +58,15 @@ impl Decisions {
         for (hits, more) in self.hits.iter_mut().zip(&counted.hits) {
             *hits += more;
         }
-        self.probabilities.extend(&counted.probabilities);
+        self.probabilities.extend(&counted.probabilities)
     }
 
     /// The score of all classes together; `None` where it is undefined.
     fn score(&self, score: Score, average: Average, otherwise: f64) -> Option<f64> {
         if score.is_of_probabilities() {
-            return self.probabilities.score(score, average);
+            return (self.has_all_probabilities())
+                .then(|| self.probabilities.score(score, average))
+                .flatten();
         }
         Some(self.confusion.score(score, average, otherwise))
     }
@@ -72,10 +74,19 @@ impl Decisions {
     /// The score of each class; `None` where it is undefined.
     fn by_class(&self, score: Score, otherwise: f64) -> Vec<Option<f64>> {
         if score.is_of_probabilities() {
+            if !self.has_all_probabilities() {
+                return Vec::new();
+            }
             return self.probabilities.by_class(score);
         }
         let values = self.confusion.by_class(score, otherwise).into_iter();
         values.map(Some).collect()
+    }
+
+    /// Whether all targets of the pass have their probabilities: not where a run was resumed in its midst with more
+    /// scores than before.
+    fn has_all_probabilities(&self) -> bool {
+        self.probabilities.len() as u64 == self.confusion.total()
     }
 
     fn clear(&mut self) {
@@ -155,7 +166,7 @@ impl Classification {
                 .count(batch.classes(), target, prediction);
             if keeps {
                 let shares = &mut self.shares;
-                decisions.probabilities.push(batch, place, target, shares);
+                decisions.probabilities.push(batch, place, target, shares)?;
             }
             for (k, hits) in self.config.top_k.iter().zip(&mut decisions.hits) {
                 let is_hit = match batch.width {
@@ -174,7 +185,7 @@ impl Classification {
         self.update.clear();
         if let Some(decisions) = self.phases.of(task.phase()) {
             for counted in &all {
-                decisions.add(counted);
+                decisions.add(counted)?;
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ const BINS: usize = 15;
 /// The probabilities of a pass, with the true classes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Probabilities {
-    /// Probabilities per row: one, that of yes, where yes and no have one output.
+    /// Probabilities per row: one, that of yes, where yes and no have one output; 0 without rows.
     width: usize,
     /// (rows, width), row-major.
     values: Vec<f64>,
@@ -24,14 +24,18 @@ type Judged = (f64, bool);
 
 impl Probabilities {
     /// Adds a row of a batch; `shares` is scratch space.
+    ///
+    /// # Errors
+    ///
+    /// If the row has another number of outputs than those before it, which may come from a state.
     pub(crate) fn push(
         &mut self,
         batch: &Classified,
         place: usize,
         target: usize,
         shares: &mut Vec<f64>,
-    ) {
-        self.width = batch.width;
+    ) -> Result<()> {
+        self.expect_width(batch.width)?;
         match batch.row(place) {
             [logit] => self.values.push(sigmoid(*logit)),
             row => {
@@ -40,18 +44,44 @@ impl Probabilities {
             }
         }
         self.targets.push(target);
+        Ok(())
     }
 
     /// Adds the rows of others, such as another rank's.
-    pub(crate) fn extend(&mut self, others: &Probabilities) {
-        if !others.targets.is_empty() {
-            self.width = others.width;
+    ///
+    /// # Errors
+    ///
+    /// As for [`push`](Probabilities::push).
+    pub(crate) fn extend(&mut self, others: &Probabilities) -> Result<()> {
+        if others.targets.is_empty() {
+            return Ok(());
         }
+        self.expect_width(others.width)?;
         self.values.extend_from_slice(&others.values);
         self.targets.extend_from_slice(&others.targets);
+        Ok(())
+    }
+
+    fn expect_width(&mut self, width: usize) -> Result<()> {
+        if self.targets.is_empty() {
+            self.width = width;
+        }
+        if self.width != width {
+            bail!(
+                "this pass had {} outputs for each target before, and has {width} now",
+                self.width
+            );
+        }
+        Ok(())
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.targets.len()
     }
 
     pub(crate) fn clear(&mut self) {
+        self.width = 0;
         self.values.clear();
         self.targets.clear();
     }
@@ -59,7 +89,9 @@ impl Probabilities {
     /// Rejects states that no pass saves.
     pub(crate) fn check(&self) -> Result<()> {
         let classes = self.width.max(2);
-        let is_whole = self.targets.len().checked_mul(self.width) == Some(self.values.len());
+        // The width is a loop's bound: without rows it would be any number.
+        let is_whole = self.targets.len().checked_mul(self.width) == Some(self.values.len())
+            && self.targets.is_empty() == (self.width == 0);
         if !is_whole || self.targets.iter().any(|target| *target >= classes) {
             bail!("the state has probabilities that are not those of its targets");
         }
@@ -286,10 +318,24 @@ mod tests {
         };
         let value = diverged.score(Score::RocAuc, Average::Macro);
         assert!(value.is_some_and(f64::is_nan));
-        let forged = Probabilities {
+        assert!(diverged.check().is_ok() && Probabilities::default().check().is_ok());
+        let wrong_class = Probabilities {
             targets: vec![0, 7],
             ..diverged
         };
-        assert!(forged.check().is_err());
+        assert!(wrong_class.check().is_err());
+        // Nothing that a state says is a loop's bound.
+        let no_rows = Probabilities {
+            width: usize::MAX,
+            ..Probabilities::default()
+        };
+        assert!(no_rows.check().is_err());
+        let mut of_two = Probabilities {
+            width: 2,
+            values: vec![0.5; 2],
+            targets: vec![0],
+        };
+        assert!(of_two.extend(&wrong_class).is_err());
+        assert!(of_two.extend(&Probabilities::default()).is_ok());
     }
 }
