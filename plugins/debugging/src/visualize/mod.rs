@@ -126,7 +126,7 @@ impl Hook for Visualize {
             _ => bail!("`black` and `white` go together: name both or neither"),
         };
         if let Some(plan) = setup.plan()?.filter(|plan| !plan.phases.is_empty()) {
-            picture::check_shape(&plan.sample_shape)?;
+            picture::size_of(&plan.sample_shape)?;
         }
         Ok(Visualize {
             directory: setup.path_below("directory", &config.directory)?,
@@ -213,7 +213,7 @@ mod tests {
             failed.unwrap_err().message,
             "`white` must be above `black`, found 0.5 and 1"
         );
-        // What is no picture is said before the run.
+        // Samples that are not images are refused before the run.
         let table = ScriptedRun::new().sample_shape(&[4]);
         let failed = table.drive::<Visualize>(json!({})).unwrap_err();
         assert!(

@@ -22,34 +22,27 @@ pub(super) struct Sample {
 ///
 /// If the inputs are not images.
 pub(super) fn size(inputs: &Tensor<'_>) -> Result<Size> {
-    let number = |size: i64| usize::try_from(size).unwrap_or(0);
-    match *inputs.shape() {
-        [_, channels @ (1 | 3), height, width] => {
-            Ok((number(channels), number(height), number(width)))
-        }
-        [_, height, width] if height > 1 && width > 1 => Ok((1, number(height), number(width))),
-        _ => Err(no_images(inputs.shape())),
-    }
+    let sample = inputs.shape().iter().skip(1);
+    let sample: Vec<usize> = sample
+        .map(|&size| usize::try_from(size).unwrap_or(0))
+        .collect();
+    size_of(&sample)
 }
 
-/// Whether samples of this shape are images.
+/// Channels, height and width of a sample of this shape.
 ///
 /// # Errors
 ///
-/// If they aren't.
-pub(super) fn check_shape(sample: &[usize]) -> Result<()> {
+/// If it is not an image.
+pub(super) fn size_of(sample: &[usize]) -> Result<Size> {
     match *sample {
-        [1 | 3, _, _] => Ok(()),
-        [height, width] if height > 1 && width > 1 => Ok(()),
-        _ => Err(no_images(sample)),
+        [channels @ (1 | 3), height, width] => Ok((channels, height, width)),
+        [height, width] if height > 1 && width > 1 => Ok((1, height, width)),
+        _ => bail!(
+            "inputs of shape {sample:?} are not images: an image is (channels, height, width) with 1 or 3 channels, \
+             or (height, width)"
+        ),
     }
-}
-
-fn no_images(shape: &[impl std::fmt::Debug]) -> HookError {
-    HookError::new(format_args!(
-        "inputs of shape {shape:?} are not images: they are (channels, height, width) with 1 or 3 channels, or (height, \
-         width), after the batch's dimension in a run"
-    ))
 }
 
 /// The first `count` elements of a tensor of any type.
