@@ -132,8 +132,8 @@ impl<'setup> Setup<'setup> {
     /// Declares a metric that the hook publishes, or a family of metrics, as in `class/*`.
     ///
     /// It is for names that depend on the configuration; the others are in the hook's attribute, as `publishes`. A
-    /// hook that declares some writes `publishes = ["*"]` there: references of other hooks to a metric that nobody else
-    /// publishes are then checked when all hooks have been created. A host that doesn't know the request accepts
+    /// hook that declares some writes `publishes = ["*"]` there: references of other hooks to a metric that is not
+    /// known before are then checked when all hooks have been created. A host that doesn't know the request accepts
     /// everything.
     ///
     /// ```
@@ -148,7 +148,7 @@ impl<'setup> Setup<'setup> {
     ///
     /// # Errors
     ///
-    /// If the name is empty.
+    /// If the name is empty or not a valid pattern.
     pub fn publishes(&self, metric: &str) -> Result<()> {
         self.ask(Request::DeclareMetric, 0.0, metric)
     }
@@ -158,17 +158,7 @@ impl<'setup> Setup<'setup> {
         let Some(table) = self.tables.requests else {
             return Ok(());
         };
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context is the one that the host provided for this call; text and error are borrowed for the call.
-        let status = unsafe {
-            (table.request)(
-                self.abi.context,
-                request as u32,
-                number,
-                TextAbi::new(text),
-                &raw mut error,
-            )
-        };
+        let (status, error) = table.ask(self.abi.context, request, number, text);
         if status == Status::OK.0 || status == Status::UNSUPPORTED.0 {
             return Ok(());
         }

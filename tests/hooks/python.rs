@@ -329,7 +329,7 @@ fn a_metric_that_a_hook_declares_can_be_monitored_from_an_entry_that_names_its_f
         "`publishes = [\"zzz\"]` in its class",
     ];
     try_both(json!([watching("zzz"), undeclared]), 2, &words);
-    // Nobody says at creation what it publishes: at once, as before.
+    // Without a hook that declares its metrics, before any hook is created.
     try_both(
         json!([watching("worst_f1")]),
         2,
@@ -346,7 +346,7 @@ fn what_is_wrong_with_an_entry_that_names_a_file_is_shown_where_it_is_written() 
     place.write_text("f1.py", WORST);
     place.write_text(
         "odd.py",
-        "import sconce\nclass A(sconce.Hook):\n    publishes = 'f1'\n",
+        "import sconce\nclass Text(sconce.Hook):\n    publishes = 'f1'\nclass Pattern(sconce.Hook):\n    publishes = ['[']\n",
     );
     symlink(&python, place.path(".venv")).expect("a link");
     for (entry, words) in [
@@ -370,8 +370,9 @@ fn what_is_wrong_with_an_entry_that_names_a_file_is_shown_where_it_is_written() 
             json!({"hook": "f1.py:Worst", "config": {"file": "x"}}),
             ["file", "at hooks[0].config.file"],
         ),
+        (json!("odd.py:Pattern"), ["`[`", "at hooks[0]"]),
         (
-            json!("odd.py"),
+            json!("odd.py:Text"),
             ["`publishes` is a list of metrics' names", "found 'f1'"],
         ),
     ] {

@@ -101,9 +101,6 @@ pub struct HookEntry {
     /// How the entry is written.
     #[serde(skip)]
     pub(crate) form: EntryForm,
-    /// The name that its own is made of, where that isn't the hook's.
-    #[serde(skip)]
-    pub(super) name_of_kind: Option<String>,
     /// Index in the manifest's list, from which some entries may have been left out.
     #[serde(skip)]
     pub(crate) index: usize,
@@ -263,7 +260,8 @@ impl EveryConfig {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Object {
-    /// Name of the hook, or `plugin/hook` if two plugins provide it; `sconce plugins` lists them.
+    /// Name of the hook, or `plugin/hook` if two plugins provide it; `sconce plugins` lists them. For a hook in Python its
+    /// file, as in `hooks/f1.py` or `hooks/f1.py:Class`.
     #[schemars(length(min = 1), extend("examples" = ["console"]))]
     hook: String,
     /// Unique name of the entry. Default: the hook's name, then `hook-2`, and so on.
@@ -356,7 +354,6 @@ impl From<Object> for HookEntry {
             signed_by: object.signed_by,
             config: object.config,
             form: EntryForm::default(),
-            name_of_kind: None,
             index: 0,
         }
     }

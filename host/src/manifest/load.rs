@@ -152,8 +152,9 @@ fn name_hooks(hooks: &mut [HookEntry]) {
         if !hook.name.is_empty() {
             continue;
         }
-        let kind = (hook.name_of_kind.take())
-            .unwrap_or_else(|| hook.hook.rsplit('/').next().unwrap_or_default().to_owned());
+        let kind = script::stem(hook)
+            .unwrap_or_else(|| hook.hook.rsplit('/').next().unwrap_or_default())
+            .to_owned();
         let mut name = kind.clone();
         let number = numbers.entry(kind.clone()).or_insert(1);
         if *number > 1 {

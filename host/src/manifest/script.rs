@@ -52,11 +52,6 @@ impl EntryForm {
 /// Writes out an entry that names a Python file, and takes paths of Python hooks as relative to the manifest's directory.
 pub(super) fn complete(entry: &mut HookEntry, base: &Path) {
     if let Some((file, class)) = named_file(&entry.hook) {
-        if entry.name.is_empty() {
-            let stem = Path::new(file).file_stem().unwrap_or_default();
-            let stem = stem.to_string_lossy().into_owned();
-            entry.name_of_kind = (1..=LONGEST_STEM).contains(&stem.len()).then_some(stem);
-        }
         let mut config = Map::new();
         config.insert("file".to_owned(), file.into());
         if let Some(class) = class {
@@ -80,6 +75,17 @@ pub(super) fn complete(entry: &mut HookEntry, base: &Path) {
             }
         }
     }
+}
+
+/// The name of the Python file that a completed entry names, without `.py`: what the entry is called, unless it is too
+/// long for that.
+pub(super) fn stem(entry: &HookEntry) -> Option<&str> {
+    if entry.form != EntryForm::Script {
+        return None;
+    }
+    let file = entry.config.get("file")?.as_str()?;
+    let stem = Path::new(file).file_stem()?.to_str()?;
+    (stem.len() <= LONGEST_STEM).then_some(stem)
 }
 
 /// The Python file that an entry names, and the class in it: `hooks/f1.py` or `hooks/f1.py:WorstF1`.
@@ -111,8 +117,8 @@ mod tests {
         assert_eq!(Value::from(entry.config), config);
         let entry = completed(json!("f1.py"));
         let config = json!({"file": "lab/f1.py", "config": {}});
+        assert_eq!(stem(&entry), Some("f1"));
         assert_eq!(Value::from(entry.config), config);
-        assert_eq!(entry.name_of_kind.as_deref(), Some("f1"));
     }
 
     #[test]

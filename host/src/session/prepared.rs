@@ -116,7 +116,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// If a hook can't be created, or one refers to a metric that nobody publishes.
+    /// If a hook can't be created, or one refers to a metric that is not published.
     pub fn rehearse(&self) -> Result<Vec<Diagnostic>, StartFailure> {
         let rehearsed = rehearse(&self.hooks, &self.manifest, &self.foretold)?;
         self.references.check(rehearsed.declared, &self.manifest)?;
@@ -135,7 +135,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// If a hook can't be created, or one refers to a metric that nobody publishes.
+    /// If a hook can't be created, or one refers to a metric that is not published.
     pub fn ready<'run>(
         &'run mut self,
         directory: &Path,

@@ -27,6 +27,29 @@ unsafe impl Extension for RequestsTable {
 impl RequestsTable {
     /// The extension's identifier.
     pub const ID: &'static str = <Self as Extension>::ID;
+
+    /// Makes a request, and returns the host's status and message. The context is the one that the host provided for the
+    /// call in progress.
+    pub(crate) fn ask(
+        &self,
+        context: *const c_void,
+        request: Request,
+        number: f64,
+        text: &str,
+    ) -> (u32, ErrorAbi) {
+        let mut error = ErrorAbi::new();
+        // SAFETY: context and table are the host's; text and error are borrowed for the call.
+        let status = unsafe {
+            (self.request)(
+                context,
+                request as u32,
+                number,
+                TextAbi::new(text),
+                &raw mut error,
+            )
+        };
+        (status, error)
+    }
 }
 
 /// Requests that this version of the API knows, with their numbers.

@@ -1,7 +1,6 @@
 //! Requests to the run, served by the host after all hooks of the point have run.
 
 use super::TaskView;
-use crate::abi::{ErrorAbi, TextAbi};
 use crate::export::outcome;
 use crate::ext::{Request, RequestsTable};
 use crate::{HookError, Result};
@@ -323,17 +322,7 @@ impl TaskView<'_> {
     #[track_caller]
     fn request(&mut self, request: Request, number: f64, text: &str) -> Result<()> {
         let table = Self::table(self.tables.requests, RequestsTable::ID)?;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; text and error are borrowed for the call.
-        let status = unsafe {
-            (table.request)(
-                self.abi.context,
-                request as u32,
-                number,
-                TextAbi::new(text),
-                &raw mut error,
-            )
-        };
+        let (status, error) = table.ask(self.abi.context, request, number, text);
         outcome(status, &error)
     }
 }

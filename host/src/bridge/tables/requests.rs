@@ -11,6 +11,7 @@ use crate::bridge::entry::{refuse, shared};
 use crate::bridge::requests::StopRequest;
 use crate::bridge::shared::BridgeState;
 use crate::bridge::witness::HookAction;
+use crate::patterns::Patterns;
 
 pub(super) static TABLE: RequestsTable = RequestsTable { request };
 
@@ -72,7 +73,11 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
         Asked::SkipUpdate => requests.ask_skip_update(),
         Asked::ScaleLoss(factor) => requests.scale_loss(factor),
         Asked::LeaveOut(point) => requests.leave_out(point),
-        Asked::DeclareMetric(name) => requests.declare_metric(name),
+        Asked::DeclareMetric(name) => {
+            // With one that is not valid, references to all others could not be resolved.
+            Patterns::new(std::slice::from_ref(&name))?;
+            requests.declare_metric(name);
+        }
         Asked::SetLearningRate { group, rate } => {
             let mut groups = shared.groups.borrow_mut();
             match group {
