@@ -10,14 +10,19 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a character controls the terminal instead of being shown: control characters except line
-/// feeds and tabs, and those that change the writing direction.
+/// feeds and tabs, those that change the writing direction, and invisible ones that no script needs, such as a space of
+/// zero width, with which two keys look the same.
 pub(crate) fn steers(c: char) -> bool {
     let turns = matches!(
         c,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
             | '\u{fff9}'..='\u{fffb}'
     );
-    turns || c.is_control() && c != '\n' && c != '\t'
+    let is_invisible = matches!(
+        c,
+        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{feff}'
+    );
+    turns || is_invisible || c.is_control() && c != '\n' && c != '\t'
 }
 
 /// Whether a character can't appear within a single line.
@@ -86,9 +91,8 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool + Copy) -> Cow<'_, str>
 mod tests {
     use super::*;
 
-    /// Control characters (C0 and C1), DEL, line separators and direction controls.
-    const HOSTILE: &str =
-        "a\x1b[2J\x07\r\x7f\u{85}\u{9b}31m\u{202e}b\u{2066}\u{2069}\u{2028}\u{61c}\u{200f}c";
+    /// Control characters (C0 and C1), DEL, line separators, direction controls and invisible characters.
+    const HOSTILE: &str = "a\x1b[2J\x07\r\x7f\u{85}\u{9b}31m\u{202e}b\u{2066}\u{2069}\u{2028}\u{61c}\u{200f}\u{200b}\u{feff}c";
 
     #[test]
     fn nothing_steers_any_more() {
@@ -97,7 +101,10 @@ mod tests {
             assert!(shown.starts_with('a') && shown.ends_with('c'), "{shown:?}");
         }
         assert_eq!(stripped("a\x1b[2J\nb\u{202e}"), "a[2Jb");
-        assert!(matches!(lines("é → 日本\n\tb"), Cow::Borrowed(_)));
+        // The joiner in an emoji stays.
+        for text in ["é → 日本\n\tb", "👩\u{200d}💻"] {
+            assert!(matches!(lines(text), Cow::Borrowed(_)));
+        }
     }
 
     #[test]

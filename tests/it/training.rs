@@ -127,6 +127,16 @@ fn a_run_without_hooks_and_a_run_without_epochs_are_runs_too() {
 }
 
 #[test]
+fn of_very_many_hooks_the_first_are_listed() {
+    let place = Workplace::new(&["sconce-fixture-recorder"]);
+    place.write(&edit(tiny(), "/hooks", json!(vec!["recorder"; 60])));
+    let checked = place.sconce(&["check", "manifest.json"]).expect(0, &[]);
+    let has = |words: &str| checked.stdout.contains(words);
+    assert!(has("recorder-50 (") && has("and 10 more"));
+    assert!(!has("recorder-51 ("));
+}
+
+#[test]
 fn values_on_the_command_line_win_over_the_manifest() {
     let place = Workplace::new(&["sconce-fixture-recorder"]);
     let manifest = edit(tiny(), "/hooks", json!(["recorder"]));

@@ -7,6 +7,9 @@ use sconce_plugin_api::{Phase, Point};
 use crate::dispatch::{HookSpec, LoadedHook, order};
 use crate::hook_id::HookId;
 
+/// Number of hooks that are listed at a mount point, of more than that.
+const MOST_LISTED: usize = 50;
+
 /// Lists created hooks in call order, per mount point.
 pub(super) fn text(hooks: &[LoadedHook]) -> String {
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
@@ -31,11 +34,16 @@ pub(super) fn of_specs(specs: &[&HookSpec]) -> String {
         }
         let several = orders.len() > 1;
         for (phases, called) in orders.iter().filter(|(_, called)| !called.is_empty()) {
-            let names: Vec<String> = called
+            let mut names: Vec<String> = called
                 .iter()
+                .take(MOST_LISTED)
                 .filter_map(|hook| specs.get(hook.position()))
                 .map(|spec| format!("{} ({})", spec.name, spec.priority))
                 .collect();
+            let more = called.len().saturating_sub(MOST_LISTED);
+            if more > 0 {
+                names.push(format!("and {more} more"));
+            }
             let phases = if several {
                 format!(" [{}]", phases.join(", "))
             } else {
