@@ -243,6 +243,20 @@ pub enum DataError {
          table, set `data.target_kind` to \"classes\""
     )]
     NotStratified,
+    /// Stratified parts that are not folds are to keep groups together.
+    #[error(
+        "`data.stratified` with `data.group` is for folds, `\"val\": {{\"fold\": 1, \"folds\": 5}}` without a part for `test`: a \
+         `count` or `fraction` of whole groups can't keep the classes' shares; leave one of the two out"
+    )]
+    StratifiedGroups,
+    /// There are fewer groups than folds.
+    #[error("{groups} groups of `data.group` can't be divided into {folds} folds")]
+    FewGroups {
+        /// Number of groups.
+        groups: usize,
+        /// Number of folds.
+        folds: usize,
+    },
     /// There are more samples than a `u32` index can address.
     #[error("{0} samples are more than the 4,294,967,295 that can be counted")]
     TooMany(u64),

@@ -1,7 +1,13 @@
 //! Selection of training samples for validation and test.
 
+mod grouped;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::Path;
+
+pub(super) use grouped::grouped;
 
 use super::{DataError, Portion, Split};
 use sconce_ops::random;
@@ -321,6 +327,3 @@ fn take_one(seats: &mut BTreeMap<u32, usize>, class: u32) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -29,6 +29,17 @@ pub(super) struct CompareArgs {
     json: bool,
 }
 
+impl CompareArgs {
+    /// Those of a comparison of `runs` without options.
+    pub(super) fn of(runs: Vec<PathBuf>) -> CompareArgs {
+        CompareArgs {
+            runs,
+            metrics: Vec::new(),
+            json: false,
+        }
+    }
+}
+
 pub(super) fn compare(arguments: &CompareArgs) -> u8 {
     let mut runs = Vec::new();
     let mut problems = Vec::new();

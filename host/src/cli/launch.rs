@@ -8,17 +8,14 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use rustix::process::{Signal, kill_process};
 
 use super::output;
-use super::signals::is_ignored;
+use super::passed_on::{self, Signals, code_of};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::kernels::threads;
@@ -38,14 +35,6 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Longest path of a directory with the ranks' sockets: an address has room for 107 bytes.
 const LONGEST: usize = 90;
-
-/// Signals that are passed on to the ranks; all of them end a run.
-const PASSED_ON: [(i32, Signal); 4] = [
-    (SIGINT, Signal::INT),
-    (SIGTERM, Signal::TERM),
-    (SIGHUP, Signal::HUP),
-    (SIGUSR1, Signal::USR1),
-];
 
 /// Arguments of `sconce launch`.
 #[derive(Debug, Args)]
@@ -69,7 +58,6 @@ pub(super) struct LaunchArgs {
 pub(super) fn launch(arguments: &LaunchArgs) -> Result<u8, StartFailure> {
     let refused = |problem: String| StartFailure::usage(vec![Diagnostic::new(problem)]);
     output::lend();
-    // From here on, no signal ends this process before its ranks.
     let passed_on = Signals::install();
     let place = meeting_place().map_err(|error| {
         refused(format!(
@@ -228,15 +216,6 @@ fn say(rank: usize, status: ExitStatus) {
     output::diagnostics(&[Diagnostic::new(format!("rank {rank} ({host}) ended {how}"))]);
 }
 
-/// The exit code for a process's end, as shells have it.
-fn code_of(status: ExitStatus) -> u8 {
-    let code = match status.signal() {
-        Some(signal) => 128 + signal,
-        None => status.code().unwrap_or(1),
-    };
-    u8::try_from(code).unwrap_or(u8::MAX)
-}
-
 /// The processes, by rank.
 #[derive(Default)]
 struct Ranks(Vec<Rank>);
@@ -254,11 +233,7 @@ impl Ranks {
     /// Sends a signal to all that still run.
     fn signal(&self, signal: Signal) {
         for rank in self.0.iter().filter(|rank| rank.ended.is_none()) {
-            let pid = i32::try_from(rank.child.id()).ok().and_then(Pid::from_raw);
-            if let Some(pid) = pid {
-                // It has not been waited for, so the number is still its own.
-                let _ = kill_process(pid, signal);
-            }
+            passed_on::send(&rank.child, signal);
         }
     }
 
@@ -282,36 +257,6 @@ impl Ranks {
         for rank in &mut self.0 {
             rank.ended = rank.child.wait().ok();
         }
-    }
-}
-
-/// Signals that have arrived and are to be passed on.
-struct Signals(Vec<(Arc<AtomicBool>, Signal)>);
-
-impl Signals {
-    /// A `SIGHUP` that was ignored when this process started, as with `nohup`, stays ignored.
-    fn install() -> Signals {
-        let mut flags = Vec::new();
-        for (number, signal) in PASSED_ON {
-            let flag = Arc::new(AtomicBool::new(false));
-            if number == SIGHUP && is_ignored(number) {
-                continue;
-            }
-            // If the system refuses, the signal keeps its default action and ends this process, and so the ranks.
-            if signal_hook::flag::register(number, Arc::clone(&flag)).is_ok() {
-                flags.push((flag, signal));
-            }
-        }
-        Signals(flags)
-    }
-
-    /// The signals that have arrived since the last time.
-    fn arrived(&self) -> impl Iterator<Item = Signal> {
-        let arrived = self
-            .0
-            .iter()
-            .filter(|(flag, _)| flag.swap(false, Ordering::Relaxed));
-        arrived.map(|(_, signal)| *signal)
     }
 }
 
@@ -340,6 +285,9 @@ pub(super) fn stay_with_launcher() {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     fn running(script: &str) -> Rank {

@@ -13,6 +13,7 @@ mod docs;
 mod env;
 mod eval;
 mod first_look;
+mod folds;
 mod header;
 mod hooks_table;
 mod inspect;
@@ -26,6 +27,8 @@ mod new_run;
 mod number;
 mod out_of_memory;
 mod output;
+#[cfg(unix)]
+mod passed_on;
 mod past_run;
 mod paths;
 mod plugins;

@@ -62,6 +62,11 @@ impl PastRun {
         self.manifest["name"].as_str().unwrap_or_default()
     }
 
+    /// Whether it was trained to its end.
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self.state.as_str(), "completed" | "stopped")
+    }
+
     /// Number of epochs finished, from the record or the rows of the training metrics.
     pub(super) fn epochs(&self) -> u64 {
         let recorded = self.record.get("epochs").and_then(Value::as_u64);

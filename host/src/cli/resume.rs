@@ -414,11 +414,23 @@ pub(super) fn command(path: &Path, store: &Store) -> String {
         Ok(tag) => Some(tag.display().to_string()),
         Err(_) => Some(path.display().to_string()),
     };
-    let arguments = std::env::args_os().map(|part| part.to_string_lossy().into_owned());
-    let mut words = without_resume(arguments);
+    let mut words = own_words();
     words.push("--resume".to_owned());
     words.extend(name);
     in_one_line(&words)
+}
+
+/// Returns the command line that goes on with this process's runs from their last checkpoints.
+pub(super) fn command_for_all() -> String {
+    let mut words = own_words();
+    words.push("--resume".to_owned());
+    in_one_line(&words)
+}
+
+/// This process's command line, without how its run starts.
+fn own_words() -> Vec<String> {
+    let arguments = std::env::args_os().map(|part| part.to_string_lossy().into_owned());
+    without_resume(arguments)
 }
 
 /// The words as a shell takes them.

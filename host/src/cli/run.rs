@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::conclusion::conclude;
 use super::first_look::FirstLook;
+use super::folds::{self, FoldArgs};
 use super::out_of_memory::OutOfMemory;
 use super::resume::{ResumeArgs, ResumePoint};
 use super::summation::{self, JointTraining};
@@ -24,7 +25,7 @@ use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
-use crate::manifest::{Manifest, Overlay, TaskSource};
+use crate::manifest::{self, Manifest, Overlay, TaskSource};
 use crate::model_directory::{self, ModelFacts};
 use crate::nn::Precision;
 use crate::run::{Resume, RunOutcome, RunReport};
@@ -51,6 +52,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     look: FirstLook,
     #[command(flatten)]
+    folds: FoldArgs,
+    #[command(flatten)]
     verbosity: Verbosity,
     /// Shows the run on the full terminal: curves, metrics, times, log. Keys stop it, save a
     /// checkpoint or validate; `?` lists them. Without a terminal: plain lines.
@@ -59,10 +62,15 @@ pub(super) struct RunArgs {
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
-    let overlay = Overlay::new(
-        &arguments.manifest.layers,
-        &arguments.look.overrides(&arguments.manifest.set),
-    );
+    let mut set = arguments.look.overrides(&arguments.manifest.set);
+    set.extend(arguments.folds.overrides()?);
+    let overlay = Overlay::new(&arguments.manifest.layers, &set);
+    if let Some(folds) = arguments.folds.all() {
+        let manifest = manifest::load(&arguments.manifest.file, &overlay, tasks.source());
+        let manifest = manifest.map_err(StartFailure::usage)?;
+        let output = arguments.output.as_ref().unwrap_or(&manifest.output);
+        return folds::run_all(folds, output, arguments.resume.resume.as_deref());
+    }
     let team = together::join(&arguments.manifest, &overlay, tasks)?;
     let ended = try_run(arguments, &overlay, tasks, team.as_ref());
     let Ended {
@@ -134,10 +142,10 @@ fn try_run(
             .output
             .as_ref()
             .unwrap_or(&checked.manifest.output),
-    }
-    .to_owned();
+    };
+    let directory = arguments.folds.directory(directory);
     let directory = directory.as_path();
-    let found = resume_point(&arguments.resume, directory, &origin, &checked)?;
+    let found = resume_point(arguments, directory, &origin, &checked)?;
     let weights = match &found {
         Some(_) => FirstWeights::Checkpoint,
         None => FirstWeights::Manifest,
@@ -227,14 +235,15 @@ fn log_all(log: &dyn Log, messages: &[String]) {
 
 /// What the run resumes from, if it does, with the output directory on the first rank.
 fn resume_point(
-    arguments: &ResumeArgs,
+    arguments: &RunArgs,
     directory: &Path,
     origin: &Origin<'_>,
     checked: &Checked,
 ) -> Result<Option<(Option<Output>, ResumePoint)>, StartFailure> {
     let (manifest, team) = (&origin.manifest, origin.team);
-    let found = match &arguments.resume {
-        Some(what) if team.is_none_or(Team::is_first) => {
+    let begins = arguments.folds.is_to_begin(directory);
+    let found = match &arguments.resume.resume {
+        Some(what) if team.is_none_or(Team::is_first) && !begins => {
             // Resuming must not create a directory, unless the checkpoint is one of another: then only when it can be
             // resumed from.
             let named = Store::of(directory);

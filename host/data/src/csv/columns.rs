@@ -1,5 +1,7 @@
 //! Selection of the input columns, and their kinds.
 
+use std::collections::HashMap;
+
 use super::scan::{Missing, Scan, why_no_number};
 use super::table::{Table, twice};
 use super::{CsvConfig, CsvError};
@@ -26,6 +28,7 @@ const IGNORE: &str = "`data.ignore`";
 const NUMERIC: &str = "`data.numeric`";
 const CATEGORICAL: &str = "`data.categorical`";
 pub(super) const TARGET: &str = "`data.target`";
+pub(super) const GROUP: &str = "`data.group`";
 
 /// Returns the input columns, in their order.
 pub(super) fn inputs(
@@ -37,7 +40,8 @@ pub(super) fn inputs(
     let names = config.columns.as_ref().unwrap_or(&table.names);
     let used = names
         .iter()
-        .filter(|name| !config.ignore.contains(name) && !config.target.all().contains(name));
+        .filter(|name| !config.ignore.contains(name) && !config.target.all().contains(name))
+        .filter(|name| config.group.as_ref() != Some(name));
     let columns: Vec<Column> = used
         .map(|name| {
             let place = table.column(name, COLUMNS)?;
@@ -54,12 +58,40 @@ pub(super) fn inputs(
     Ok(columns)
 }
 
+/// Returns the number of each row's group, in the order of first occurrence.
+pub(super) fn groups(
+    table: &Table,
+    name: &str,
+    rows: &[usize],
+    missing: &Missing,
+) -> Result<Vec<u32>, CsvError> {
+    let place = table.column(name, GROUP)?;
+    let mut numbers = HashMap::new();
+    let group = |&row: &usize| {
+        let text = table.field(row, place);
+        if missing.is(text) {
+            return Err(CsvError::NoGroup {
+                file: table.file.clone(),
+                line: table.line(row),
+                name: name.to_owned(),
+                found: text.to_owned(),
+            });
+        }
+        // No more than the rows, which are fewer than 2³².
+        let next = numbers.len() as u32;
+        Ok(*numbers.entry(text).or_insert(next))
+    };
+    rows.iter().map(group).collect()
+}
+
 /// Checks that all names are columns, and that no column is given two kinds.
 fn check_names(table: &Table, config: &CsvConfig) -> Result<(), CsvError> {
     let columns = config.columns.as_deref().unwrap_or_default();
     let target = config.target.all();
+    let group = config.group.as_slice();
     let lists = [
         (TARGET, target),
+        (GROUP, group),
         (COLUMNS, columns),
         (IGNORE, &config.ignore),
         (NUMERIC, &config.numeric),
@@ -75,6 +107,8 @@ fn check_names(table: &Table, config: &CsvConfig) -> Result<(), CsvError> {
     }
     for (first, one, second, other) in [
         (TARGET, target, COLUMNS, columns),
+        (GROUP, group, TARGET, target),
+        (GROUP, group, COLUMNS, columns),
         (TARGET, target, IGNORE, &config.ignore),
         (COLUMNS, columns, IGNORE, &config.ignore),
         (NUMERIC, &config.numeric, CATEGORICAL, &config.categorical),

@@ -71,6 +71,9 @@ pub struct CsvConfig {
     /// Whether a `count` or `fraction` keeps the class proportions of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
+    /// Column whose rows of equal text are all in one part, such as the patient they come from. It isn't an input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split_seed: Option<u64>,

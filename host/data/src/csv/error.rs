@@ -269,6 +269,22 @@ pub enum CsvError {
         /// Option that determines how missing values are handled.
         key: &'static str,
     },
+    /// A row has no group.
+    #[error(
+        "line {line} of `{}`: `data.group` is the column `{name}`, and the row has none (`{found}`); complete it, or give \
+         the row a group of its own",
+        file.display()
+    )]
+    NoGroup {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// Name of the column.
+        name: String,
+        /// Text that marks the missing value.
+        found: String,
+    },
     /// All rows are left out.
     #[error("every row of `{}` has something missing: nothing is left of it", file.display())]
     NothingLeft {

@@ -40,9 +40,9 @@ pub use unknown::UnknownCategory;
 use super::data_files::{RowHasher, is_recording, note_rows};
 use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::preprocessing::InputNotes;
-use super::split::{self, Part};
+use super::split::{self, Part, Parts, Taken};
 use super::{Dataset, Preprocessing, Splits, TargetScaling};
-use columns::TARGET;
+use columns::{GROUP, TARGET};
 use format::TableFormat;
 use rows::{EncodedRows, Used};
 use scan::Missing;
@@ -77,21 +77,18 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let places: Vec<usize> = columns.iter().map(|column| column.place).collect();
     let target_places = target.places(&table, TARGET)?;
     let used = Used::of(&table, &places, &target_places, config)?;
-    note_fields(&table, &places, &target_places, &used.rows);
+    let mut read_places = [places.as_slice(), &target_places].concat();
+    if let Some(group) = &config.group {
+        read_places.push(table.column(group, GROUP)?);
+    }
+    note_fields(&table, &read_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
     let total = used.rows.len();
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
     let seed = config.split_seed.unwrap_or(seed);
-    let parts = match (&values, config.stratified) {
-        (TargetValues::Classes(classes), true) => {
-            split::stratified(seed, classes, val.taken(), test.taken())?
-        }
-        (TargetValues::Numbers(_) | TargetValues::Inputs, true) => {
-            return Err(super::DataError::NotStratified);
-        }
-        (_, false) => split::split(seed, total, val.taken(), test.taken())?,
-    };
+    let taken = (val.taken(), test.taken());
+    let parts = parts(config, &table, &used.rows, &values, seed, taken)?;
     let scaling = match config.target_scaling {
         None => None,
         Some(scale) => {
@@ -156,16 +153,44 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     })
 }
 
+/// Selects the rows of validation and test.
+fn parts(
+    config: &CsvConfig,
+    table: &Table,
+    rows: &[usize],
+    values: &TargetValues,
+    seed: u64,
+    taken: (Taken, Taken),
+) -> Result<Parts, super::DataError> {
+    let classes = match (values, config.stratified) {
+        (TargetValues::Classes(classes), true) => Some(classes.as_slice()),
+        (TargetValues::Numbers(_) | TargetValues::Inputs, true) => {
+            return Err(super::DataError::NotStratified);
+        }
+        (_, false) => None,
+    };
+    if let Some(group) = &config.group {
+        if classes.is_some() && !matches!(taken, (Taken::Fold(_), Taken::Count(0))) {
+            return Err(super::DataError::StratifiedGroups);
+        }
+        let groups = columns::groups(table, group, rows, &Missing::new(&config.missing))?;
+        return split::grouped(seed, &groups, classes, taken);
+    }
+    match classes {
+        Some(classes) => split::stratified(seed, classes, taken.0, taken.1),
+        None => split::split(seed, rows.len(), taken.0, taken.1),
+    }
+}
+
 /// Notes what is used of a table.
-fn note_fields(table: &Table, inputs: &[usize], targets: &[usize], rows: &[usize]) {
+fn note_fields(table: &Table, places: &[usize], rows: &[usize]) {
     if !is_recording() {
         return;
     }
-    let places: Vec<usize> = inputs.iter().chain(targets).copied().collect();
     let names = places.iter().filter_map(|&place| table.names.get(place));
     let mut hasher = RowHasher::new(names.map(String::as_str));
     for &row in rows {
-        for &place in &places {
+        for &place in places {
             hasher.add(table.field(row, place));
         }
     }
@@ -203,7 +228,8 @@ fn own_file(
     let places: Vec<usize> = places.collect::<Result<_, _>>()?;
     let target_places = target.places(&table, TRAINING_FILE)?;
     let used = Used::of(&table, &places, &target_places, config)?;
-    note_fields(&table, &places, &target_places, &used.rows);
+    let read_places = [places.as_slice(), &target_places].concat();
+    note_fields(&table, &read_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
     if let Some(scale) = config.target_scaling {
         target::scalable(&table, &target_places, &used.rows, &values, scale)?;

@@ -227,3 +227,87 @@ fn a_fold_has_both_of_its_numbers_in_range_and_is_for_validations() {
         "nothing is left to train on"
     );
 }
+
+/// Ten groups of 1 to 10 samples; the class is that of the group's number.
+fn groups_and_classes() -> (Vec<u32>, Vec<u32>) {
+    let groups: Vec<u32> = (0..10_u32)
+        .flat_map(|group| std::iter::repeat_n(group, group as usize + 1))
+        .collect();
+    let classes = groups.iter().map(|group| group % 2).collect();
+    (groups, classes)
+}
+
+fn groups_of(part: &[u32], groups: &[u32]) -> std::collections::BTreeSet<u32> {
+    part.iter().map(|&sample| groups[sample as usize]).collect()
+}
+
+#[test]
+fn groups_stay_together_in_parts_and_folds() {
+    let (groups, classes) = groups_and_classes();
+    for seed in 0..20 {
+        let taken = (Taken::Count(10), Taken::Count(8));
+        let parts = grouped(seed, &groups, None, taken).expect("parts");
+        let [train, val, test] = [&parts.train, &parts.val, &parts.test];
+        assert_eq!(train.len() + val.len() + test.len(), 55);
+        let of: Vec<_> = [train, val, test]
+            .map(|part| groups_of(part, &groups))
+            .into();
+        assert!(
+            of[0].is_disjoint(&of[1]) && of[0].is_disjoint(&of[2]) && of[1].is_disjoint(&of[2])
+        );
+        // The next group would be further away than half of the largest.
+        assert!(
+            val.len().abs_diff(10) <= 5 && test.len().abs_diff(8) <= 5,
+            "{} {}",
+            val.len(),
+            test.len()
+        );
+        for classes in [None, Some(classes.as_slice())] {
+            let mut all = std::collections::BTreeSet::new();
+            for fold in 1..=5 {
+                let val = Taken::Fold(Fold { fold, folds: 5 });
+                let parts = grouped(seed, &groups, classes, (val, Taken::Count(0))).expect("parts");
+                // GroupKFold(5) has folds of 11 of these groups; with their classes in balance they are less equal.
+                let spread = if classes.is_some() { 5 } else { 0 };
+                assert!(
+                    parts.val.len().abs_diff(11) <= spread,
+                    "{}",
+                    parts.val.len()
+                );
+                for group in groups_of(&parts.val, &groups) {
+                    assert!(all.insert(group), "group {group} twice");
+                }
+                assert!(
+                    groups_of(&parts.train, &groups).is_disjoint(&groups_of(&parts.val, &groups))
+                );
+            }
+            assert_eq!(all.len(), 10);
+        }
+    }
+}
+
+#[test]
+fn groups_that_leave_nothing_or_are_too_few_are_errors() {
+    let one_group = [7; 10];
+    let error =
+        grouped(1, &one_group, None, (Taken::Count(2), Taken::Count(0))).expect_err("one group");
+    assert!(
+        error.to_string().contains("nothing is left to train on"),
+        "{error}"
+    );
+    let fold = Taken::Fold(Fold { fold: 1, folds: 3 });
+    let error = grouped(1, &[0, 0, 1], None, (fold, Taken::Count(0))).expect_err("few groups");
+    assert!(error.to_string().contains("2 groups"), "{error}");
+}
+
+/// Folds of groups and classes hold each class in like numbers: 20 groups of 5, four classes.
+#[test]
+fn stratified_folds_of_groups_keep_the_classes() {
+    let groups: Vec<u32> = (0..100).map(|sample| sample / 5).collect();
+    let classes: Vec<u32> = groups.iter().map(|group| group / 5).collect();
+    for fold in 1..=5 {
+        let val = Taken::Fold(Fold { fold, folds: 5 });
+        let parts = grouped(3, &groups, Some(&classes), (val, Taken::Count(0))).expect("parts");
+        assert_eq!(counts(&classes, &parts.val), [5, 5, 5, 5], "fold {fold}");
+    }
+}
