@@ -31,6 +31,9 @@ fn place() -> Workplace {
     let row = |i: usize| format!("{},{},{},{}", i % 7, i % 5, i % 3 % 2, i % 11 % 2);
     let rows: Vec<String> = (0..50).map(row).collect();
     place.write_text("binary.csv", &format!("a,b,y,z\n{}\n", rows.join("\n")));
+    let row = |i: usize| format!("{},{},{},{}", i % 7, i % 5, i % 3 % 2, i % 4 * i % 3);
+    let rows: Vec<String> = (0..50).map(row).collect();
+    place.write_text("weighted.csv", &format!("a,b,y,w\n{}\n", rows.join("\n")));
     let text = "a text with some words, and with spaces of uneven number per window. ";
     place.write_text("text.txt", &text.repeat(7)[..=50 * 8]);
     place
@@ -83,6 +86,12 @@ fn digits() -> (Value, Value) {
     )
 }
 
+/// A table whose rows have weights, some of them 0.
+fn weighted_rows(kind: &str) -> Value {
+    json!({"kind": "csv", "file": "weighted.csv", "target": "y", "target_kind": kind, "weight": "w",
+           "val": {"file": "weighted.csv"}})
+}
+
 fn weighted() -> Value {
     json!({"kind": "cross-entropy", "class_weights": [1, 10, 100, 1, 10, 100, 1, 10, 100, 0]})
 }
@@ -119,6 +128,12 @@ fn batches_of_an_update_have_the_gradient_of_one_large_batch() {
             json!({"kind": "binary-cross-entropy", "pos_weight": [5, 0.5]}),
         ),
         (&table, &mlp, json!({"kind": "huber"})),
+        (&weighted_rows("numbers"), &mlp, json!({"kind": "l1"})),
+        (
+            &weighted_rows("classes"),
+            &mlp,
+            json!({"kind": "cross-entropy", "class_weights": [1, 5]}),
+        ),
         (&text, &gpt, json!({"kind": "cross-entropy"})),
         // Spaces are ignored: windows have unequal numbers of targets.
         (
@@ -145,6 +160,16 @@ fn weighted_batches_have_the_same_bits_on_any_number_of_ranks() {
     for ranks in [2, 3] {
         assert!(trained_on(&manifest, ranks) == alone, "{ranks} ranks");
     }
+    let rows = self::manifest(
+        &weighted_rows("numbers"),
+        &mlp,
+        &json!({"kind": "mse"}),
+        SMALL,
+    );
+    assert!(
+        trained_on(&rows, 3) == trained_on(&rows, 1),
+        "weighted rows"
+    );
     // Fewer batches than ranks, and a batch alone in its update.
     let manifest = edit(manifest, "/train/accumulate", json!(2));
     let alone = trained_on(&manifest, 1);

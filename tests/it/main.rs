@@ -114,6 +114,7 @@ mod large_models;
 mod late;
 mod legal_table;
 mod measured;
+mod mixtures;
 mod model_directory;
 mod model_docs;
 mod modules;

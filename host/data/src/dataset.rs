@@ -43,6 +43,11 @@ pub trait Dataset: Send + Sync {
         None
     }
 
+    /// Whether samples have weights, by which they count in the loss: those of [`Batch::weights`].
+    fn has_weights(&self) -> bool {
+        false
+    }
+
     /// Returns where the sample at `index` comes from; none if not from a file.
     fn origin(&self, _index: u32) -> Option<SampleOrigin> {
         None
@@ -93,9 +98,33 @@ pub struct Batch {
     pub targets: Tensor,
     /// Indices of these samples in the data set.
     pub indices: Vec<u32>,
+    /// Weight of each sample in the loss, 0 or more; all 1 if there are none.
+    pub weights: Option<Vec<f32>>,
+    /// Targets of the samples mixed into these, if any are.
+    pub mixed: Option<MixedTargets>,
+}
+
+/// Targets of samples that were mixed into those of a batch, in the same order.
+#[derive(Clone, Debug)]
+pub struct MixedTargets {
+    /// Targets of the other samples, on the CPU.
+    pub targets: Tensor,
+    /// Share of the batch's own samples in the mixture, from 0 to 1.
+    pub share: f64,
 }
 
 impl Batch {
+    /// Creates a batch of samples that weigh the same, and of which each has one target.
+    pub fn new(inputs: Tensor, targets: Tensor, indices: Vec<u32>) -> Batch {
+        Batch {
+            inputs,
+            targets,
+            indices,
+            weights: None,
+            mixed: None,
+        }
+    }
+
     /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.indices.len()

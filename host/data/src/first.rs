@@ -43,6 +43,10 @@ impl Dataset for First {
         self.whole.vocabulary()
     }
 
+    fn has_weights(&self) -> bool {
+        self.whole.has_weights()
+    }
+
     fn origin(&self, index: u32) -> Option<SampleOrigin> {
         self.whole.origin(index)
     }

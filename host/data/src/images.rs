@@ -15,11 +15,12 @@ use candle_core::{Device, Tensor};
 use super::idx::{self, IdxRole};
 use super::memory::MemoryUse;
 use super::pixels::{Pixels, ReadImage};
-use super::{Batch, DataError, Dataset, SampleOrigin, Targets};
+use super::{Batch, DataError, Dataset, MixedTargets, SampleOrigin, Targets};
 pub(super) use assembly::{Assembly, OwnImages};
 use augmentation::Augmentation;
 pub use augmentation::{
-    AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, RandAugmentConfig, RotateConfig,
+    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, MixupConfig,
+    RandAugmentConfig, RotateConfig,
 };
 pub use config::{MeanDeviation, NormaliseConfig, NormaliseRule};
 pub use error::ImagesError;
@@ -352,11 +353,30 @@ impl Dataset for ImageDataset {
             self.normalisation.apply(pixels, plane, &mut inputs);
             targets.push(class);
         }
+        let mixed = match (&self.augmentation, indices.first()) {
+            (Some(augmentation), Some(&first)) => {
+                augmentation.mix((epoch, first), &mut inputs, indices.len(), shape)
+            }
+            _ => None,
+        };
+        let mixed = match mixed {
+            Some((partners, own)) => {
+                let target = |&place: &u32| targets.get(place as usize).copied();
+                let targets: Vec<u32> = partners.iter().filter_map(target).collect();
+                let targets = Tensor::new(targets, &Device::Cpu)?;
+                Some(MixedTargets {
+                    targets,
+                    share: own,
+                })
+            }
+            None => None,
+        };
         let shape = (indices.len(), channels, height, width);
+        let inputs = Tensor::from_vec(inputs, shape, &Device::Cpu)?;
+        let targets = Tensor::from_vec(targets, indices.len(), &Device::Cpu)?;
         Ok(Batch {
-            inputs: Tensor::from_vec(inputs, shape, &Device::Cpu)?,
-            targets: Tensor::from_vec(targets, indices.len(), &Device::Cpu)?,
-            indices: indices.to_vec(),
+            mixed,
+            ..Batch::new(inputs, targets, indices.to_vec())
         })
     }
 }

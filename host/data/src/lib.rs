@@ -80,7 +80,7 @@ pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
 pub use class_counts::class_counts;
 pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
 pub use data_files::{ContentHash, DataFile, file_changes, listing, with_listed_members};
-pub use dataset::{Batch, Dataset, SampleOrigin};
+pub use dataset::{Batch, Dataset, MixedTargets, SampleOrigin};
 pub use error::DataError;
 pub use first::First;
 pub use grammar::GrammarConfig;
@@ -90,9 +90,9 @@ pub use image_folder::{
     survey_images,
 };
 pub use images::{
-    AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, ImageDataset, ImageTransform,
-    Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule, RandAugmentConfig,
-    RotateConfig,
+    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, ImageDataset,
+    ImageTransform, Images, ImagesError, MeanDeviation, MixupConfig, NormaliseConfig,
+    NormaliseRule, RandAugmentConfig, RotateConfig,
 };
 pub use load::load;
 pub use loader::{Loader, Preparation};

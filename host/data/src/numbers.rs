@@ -70,11 +70,7 @@ impl Samples {
             // A copy, since hooks may change the inputs, for example to learn to remove noise.
             TargetValues::Inputs => inputs.reshape((samples.len(), self.size()))?.copy()?,
         };
-        Ok(Batch {
-            inputs,
-            targets,
-            indices: samples.to_vec(),
-        })
+        Ok(Batch::new(inputs, targets, samples.to_vec()))
     }
 }
 
@@ -111,6 +107,8 @@ pub(super) struct NumberDataset {
     indices: Vec<u32>,
     targets: Targets,
     rows: RowSelection,
+    /// Weight of each sample in the loss, if they have any.
+    weights: Option<Arc<[f32]>>,
     has_targets: bool,
     description: Vec<String>,
 }
@@ -123,6 +121,7 @@ impl NumberDataset {
             indices,
             targets,
             rows: RowSelection::None,
+            weights: None,
             has_targets: true,
             description: Vec::new(),
         }
@@ -143,6 +142,12 @@ impl NumberDataset {
     /// Marks the samples as these rows of a file.
     pub(super) fn of_rows(mut self, rows: Arc<[usize]>) -> NumberDataset {
         self.rows = RowSelection::Some(rows);
+        self
+    }
+
+    /// Gives the samples, of which these are a part, weights in the loss.
+    pub(super) fn weighted(mut self, weights: Option<Arc<[f32]>>) -> NumberDataset {
+        self.weights = weights;
         self
     }
 
@@ -172,6 +177,10 @@ impl Dataset for NumberDataset {
 
     fn targets(&self) -> &Targets {
         &self.targets
+    }
+
+    fn has_weights(&self) -> bool {
+        self.weights.is_some()
     }
 
     fn origin(&self, index: u32) -> Option<SampleOrigin> {
@@ -212,6 +221,10 @@ impl Dataset for NumberDataset {
         let samples: Vec<u32> = indices.iter().map(of_all).collect::<Result<_, _>>()?;
         let mut batch = self.samples.batch(&samples, &self.targets)?;
         batch.indices = indices.to_vec();
+        batch.weights = self.weights.as_ref().map(|weights| {
+            let weight = |&sample: &u32| weights.get(sample as usize).copied().unwrap_or(1.0);
+            samples.iter().map(weight).collect()
+        });
         Ok(batch)
     }
 }

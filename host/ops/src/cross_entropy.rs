@@ -14,19 +14,21 @@ use crate::kernels::{write_all, write_rows, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
-/// Label smoothing and class weights of a cross entropy.
+/// Label smoothing, class weights and row weights of a cross entropy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrossEntropyTerms {
     /// ε: fraction of the target that is spread over all classes.
     pub smoothing: f64,
     /// A weight for each class; `None`: all 1.
     pub weights: Option<Vec<f64>>,
+    /// A weight for each row, which all its terms are multiplied by; `None`: all 1.
+    pub rows: Option<Vec<f64>>,
 }
 
 /// Cross entropy of logits x (rows, classes) and a target y for each row: a scalar.
 ///
 /// With weights w and smoothing ε it is Σ over the rows of (1 − ε) · w\[y\] · ℓ(y) + ε / classes · Σᵢ w\[i\] · ℓ(i),
-/// with ℓ(i) = log Σⱼ exp(xⱼ) − xᵢ, divided by `divisor`. A row whose target is `None` does not count.
+/// with ℓ(i) = log Σⱼ exp(xⱼ) − xᵢ, each row times its own weight, divided by `divisor`. A row whose target is `None` does not count.
 pub fn cross_entropy(
     logits: &Tensor,
     targets: &[Option<u32>],
@@ -55,6 +57,7 @@ pub fn cross_entropy(
     {
         bail!("the class weights are not as many as the {classes} classes")
     }
+    check_rows(&terms, rows)?;
     if composed::is_chosen(logits) {
         return composed::cross_entropy(logits, targets, &terms, divisor);
     }
@@ -91,7 +94,17 @@ pub fn cross_entropy_on_device(
     if (terms.weights.as_ref()).is_some_and(|weights| weights.len() != classes) {
         bail!("the class weights are not as many as the {classes} classes")
     }
+    check_rows(terms, rows)?;
     composed::cross_entropy_on_device(logits, targets, ignored, terms)
+}
+
+fn check_rows(terms: &CrossEntropyTerms, rows: usize) -> Result<()> {
+    match &terms.rows {
+        Some(weights) if weights.len() != rows => {
+            bail!("{} weights for {rows} rows of logits", weights.len())
+        }
+        _ => Ok(()),
+    }
 }
 
 struct CrossEntropyOp {
@@ -105,16 +118,18 @@ struct CrossEntropyOp {
 
 impl CrossEntropyOp {
     /// Coefficients in the loss of a row: (of its target, of each class before its weight).
-    fn shares(&self, target: u32) -> (f64, f64) {
+    fn shares(&self, row: usize, target: u32) -> (f64, f64) {
         let weight = |class: u32| match &self.terms.weights {
             Some(weights) => weights.get(class as usize).copied().unwrap_or(0.0),
             None => 1.0,
         };
         let smoothing = self.terms.smoothing;
-        (
-            (1.0 - smoothing) * weight(target),
-            smoothing / self.classes as f64,
-        )
+        let own = (1.0 - smoothing) * weight(target);
+        let even = smoothing / self.classes as f64;
+        match &self.terms.rows {
+            Some(rows) => (own * rows[row], even * rows[row]),
+            None => (own, even),
+        }
     }
 
     /// Σ w.
@@ -211,7 +226,7 @@ impl CustomOp1 for CrossEntropyOp {
                     let x = &x[row * self.classes..(row + 1) * self.classes];
                     let log_sum = log_sum(x);
                     *kept = log_sum;
-                    let (own, even) = self.shares(target);
+                    let (own, even) = self.shares(row, target);
                     *loss = own * plain(log_sum - x[target as usize]);
                     if even > 0.0 {
                         *loss += even * plain(spread(x, log_sum, &weights));
@@ -246,7 +261,7 @@ impl CustomOp1 for CrossEntropyOp {
                         return zeros(slots);
                     };
                     let x = &logits[row * self.classes..(row + 1) * self.classes];
-                    let (own, even) = self.shares(target);
+                    let (own, even) = self.shares(row, target);
                     let factor = number((own + even * all) * scale);
                     let even = number(even * scale);
                     let gradients = row_gradient(x, log_sums[row], factor, even, &weights, slots);

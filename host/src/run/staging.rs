@@ -110,7 +110,7 @@ impl Copies {
         Ok(Batch {
             inputs,
             targets,
-            indices: batch.indices,
+            ..batch
         })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::metric_list::MetricList;
 use super::{LateMetrics, Task, split_of};
-use crate::data::{self, Batch, DataError, Dataset, Preprocessing, Splits};
+use crate::data::{self, Batch, DataError, Dataset, MixedTargets, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, MetricConfig};
 use crate::nn::{Model, ModuleInfo, Pass, Summary};
@@ -112,6 +112,31 @@ impl Supervised {
     }
 }
 
+impl Supervised {
+    /// The loss of mixed samples: that of their own targets and that of the others', each by its share of what counts.
+    fn mixed_loss(&self, batch: &Batch, mixed: &MixedTargets, outputs: &Tensor) -> Result<Tensor> {
+        let weights = batch.weights.as_deref();
+        let [own, other] = self.mixed_weights(batch, mixed)?;
+        let sum = own + other;
+        let share = if sum > 0.0 { own / sum } else { 0.0 };
+        let loss_of = |targets: &Tensor| self.loss.forward_weighted(outputs, targets, weights);
+        let of_own = loss_of(&batch.targets)?.affine(share, 0.0)?;
+        let targets = mixed.targets.to_device(outputs.device())?;
+        of_own.add(&loss_of(&targets)?.affine(1.0 - share, 0.0)?)
+    }
+
+    /// What counts of the loss of mixed samples: of their own targets, and of the others'.
+    fn mixed_weights(&self, batch: &Batch, mixed: &MixedTargets) -> Result<[f64; 2]> {
+        let weights = batch.weights.as_deref();
+        let of = |targets: &Tensor| self.loss.weight_of(targets, weights);
+        let share = mixed.share;
+        Ok([
+            share * of(&batch.targets)?,
+            (1.0 - share) * of(&mixed.targets)?,
+        ])
+    }
+}
+
 /// Number of samples whose targets are read at once.
 const READ_AT_ONCE: u32 = 1024;
 
@@ -165,22 +190,30 @@ impl Task for Supervised {
     }
 
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        let weights = batch.weights.as_deref();
+        if let Some(mixed) = &batch.mixed {
+            return self.mixed_loss(batch, mixed, outputs);
+        }
         match self.data.preprocessing.target_scaling() {
             Some(scaling) => {
                 let outputs = scaling.scaled(outputs)?;
-                self.loss
-                    .forward(&outputs, &scaling.scaled(&batch.targets)?)
+                let targets = scaling.scaled(&batch.targets)?;
+                self.loss.forward_weighted(&outputs, &targets, weights)
             }
-            None => self.loss.forward(outputs, &batch.targets),
+            None => self.loss.forward_weighted(outputs, &batch.targets, weights),
         }
     }
 
     fn loss_weight(&self, batch: &Batch) -> Result<f64> {
-        self.loss.weight(&batch.targets)
+        if let Some(mixed) = &batch.mixed {
+            return Ok(self.mixed_weights(batch, mixed)?.iter().sum());
+        }
+        self.loss
+            .weight_of(&batch.targets, batch.weights.as_deref())
     }
 
     fn has_varying_weight(&self) -> bool {
-        self.loss.has_varying_weight()
+        self.loss.has_varying_weight() || self.data.train.has_weights()
     }
 
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Selection of the input columns, and their kinds.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::scan::{Missing, Scan, why_no_number};
+use super::scan::{Missing, Scan, number, why_no_number};
 use super::table::{Table, twice};
 use super::{CsvConfig, CsvError};
 use crate::printable::printable;
@@ -29,6 +30,7 @@ const NUMERIC: &str = "`data.numeric`";
 const CATEGORICAL: &str = "`data.categorical`";
 pub(super) const TARGET: &str = "`data.target`";
 pub(super) const GROUP: &str = "`data.group`";
+pub(super) const WEIGHT: &str = "`data.weight`";
 
 /// Returns the input columns, in their order.
 pub(super) fn inputs(
@@ -41,7 +43,8 @@ pub(super) fn inputs(
     let used = names
         .iter()
         .filter(|name| !config.ignore.contains(name) && !config.target.all().contains(name))
-        .filter(|name| config.group.as_ref() != Some(name));
+        .filter(|name| config.group.as_ref() != Some(name))
+        .filter(|name| config.weight.as_ref() != Some(name));
     let columns: Vec<Column> = used
         .map(|name| {
             let place = table.column(name, COLUMNS)?;
@@ -84,14 +87,37 @@ pub(super) fn groups(
     rows.iter().map(group).collect()
 }
 
+/// Returns the weight of each row; `key` is the option that names the column, for messages.
+pub(super) fn weights(
+    table: &Table,
+    name: &str,
+    rows: &[usize],
+    key: &'static str,
+) -> Result<Arc<[f32]>, CsvError> {
+    let place = table.column(name, key)?;
+    let weight = |&row: &usize| {
+        let text = table.field(row, place);
+        let weight = number(text).map(|weight| weight as f32);
+        let weight = weight.filter(|weight| weight.is_finite() && *weight >= 0.0);
+        weight.ok_or_else(|| CsvError::Weight {
+            file: table.file.clone(),
+            line: table.line(row),
+            name: name.to_owned(),
+            found: printable(text),
+        })
+    };
+    rows.iter().map(weight).collect()
+}
+
 /// Checks that all names are columns, and that no column is given two kinds.
 fn check_names(table: &Table, config: &CsvConfig) -> Result<(), CsvError> {
     let columns = config.columns.as_deref().unwrap_or_default();
     let target = config.target.all();
-    let group = config.group.as_slice();
+    let (group, weight) = (config.group.as_slice(), config.weight.as_slice());
     let lists = [
         (TARGET, target),
         (GROUP, group),
+        (WEIGHT, weight),
         (COLUMNS, columns),
         (IGNORE, &config.ignore),
         (NUMERIC, &config.numeric),
@@ -109,6 +135,9 @@ fn check_names(table: &Table, config: &CsvConfig) -> Result<(), CsvError> {
         (TARGET, target, COLUMNS, columns),
         (GROUP, group, TARGET, target),
         (GROUP, group, COLUMNS, columns),
+        (WEIGHT, weight, TARGET, target),
+        (WEIGHT, weight, COLUMNS, columns),
+        (WEIGHT, weight, GROUP, group),
         (TARGET, target, IGNORE, &config.ignore),
         (COLUMNS, columns, IGNORE, &config.ignore),
         (NUMERIC, &config.numeric, CATEGORICAL, &config.categorical),

@@ -74,6 +74,9 @@ pub struct CsvConfig {
     /// Column whose rows of equal text are all in one part, such as the patient they come from. It isn't an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Column with the weight of each row in the loss, 0 or more. It isn't an input, and metrics count each row once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
     /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split_seed: Option<u64>,

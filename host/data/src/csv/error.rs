@@ -269,6 +269,29 @@ pub enum CsvError {
         /// Option that determines how missing values are handled.
         key: &'static str,
     },
+    /// A row's weight isn't one.
+    #[error(
+        "line {line} of `{}`: `data.weight` is the column `{name}`, which must be a number, 0 or more; found `{found}`",
+        file.display()
+    )]
+    Weight {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// Name of the column.
+        name: String,
+        /// Text of the field, printable.
+        found: String,
+    },
+    /// No row of the training counts.
+    #[error(
+        "all training rows have the weight 0 in `data.weight`, the column `{name}`: nothing is left to train on"
+    )]
+    NoWeight {
+        /// Name of the column.
+        name: String,
+    },
     /// A row has no group.
     #[error(
         "line {line} of `{}`: `data.group` is the column `{name}`, and the row has none (`{found}`); complete it, or give \

@@ -42,7 +42,7 @@ use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::preprocessing::InputNotes;
 use super::split::{self, Part, Parts, Taken};
 use super::{Dataset, Preprocessing, Splits, TargetScaling};
-use columns::{GROUP, TARGET};
+use columns::{GROUP, TARGET, WEIGHT};
 use format::TableFormat;
 use rows::{EncodedRows, Used};
 use scan::Missing;
@@ -78,8 +78,10 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let target_places = target.places(&table, TARGET)?;
     let used = Used::of(&table, &places, &target_places, config)?;
     let mut read_places = [places.as_slice(), &target_places].concat();
-    if let Some(group) = &config.group {
-        read_places.push(table.column(group, GROUP)?);
+    for (name, key) in [(&config.group, GROUP), (&config.weight, WEIGHT)] {
+        if let Some(name) = name {
+            read_places.push(table.column(name, key)?);
+        }
     }
     note_fields(&table, &read_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
@@ -89,6 +91,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let seed = config.split_seed.unwrap_or(seed);
     let taken = (val.taken(), test.taken());
     let parts = parts(config, &table, &used.rows, &values, seed, taken)?;
+    let weights = weights(config, &table, &used.rows, &parts.train)?;
     let scaling = match config.target_scaling {
         None => None,
         Some(scale) => {
@@ -123,6 +126,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let dataset = |samples: &Arc<Samples>, indices: Vec<u32>, rows: &Arc<[usize]>| {
         NumberDataset::new(Arc::clone(samples), indices, transform.targets().clone())
             .of_rows(Arc::clone(rows))
+            .weighted(weights.clone())
     };
     let rows: Arc<[usize]> = used.rows.into();
     let phase =
@@ -131,9 +135,8 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
                 Part::Nothing => None,
                 Part::Count(_) | Part::Fold(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
                 Part::Own(file) => {
-                    let (own, rows) = own_file(&base.join(file), config, &transform)?;
-                    let indices = (0..own.count as u32).collect();
-                    Some(Arc::new(dataset(&Arc::new(own), indices, &rows.into())))
+                    let own = own_file(&base.join(file), config, &transform)?;
+                    Some(Arc::new(own))
                 }
             })
         };
@@ -182,6 +185,24 @@ fn parts(
     }
 }
 
+/// Returns the weights of the rows to use, if they have any.
+fn weights(
+    config: &CsvConfig,
+    table: &Table,
+    rows: &[usize],
+    training: &[u32],
+) -> Result<Option<Arc<[f32]>>, super::DataError> {
+    let Some(name) = &config.weight else {
+        return Ok(None);
+    };
+    let weights = columns::weights(table, name, rows, WEIGHT)?;
+    let mut of_training = training.iter().filter_map(|&row| weights.get(row as usize));
+    if of_training.all(|weight| *weight <= 0.0) {
+        return Err(CsvError::NoWeight { name: name.clone() }.into());
+    }
+    Ok(Some(weights))
+}
+
 /// Notes what is used of a table.
 fn note_fields(table: &Table, places: &[usize], rows: &[usize]) {
     if !is_recording() {
@@ -211,7 +232,7 @@ fn samples(inputs: Vec<f32>, values: TargetValues, count: usize, encoder: &Encod
     }
 }
 
-/// Returns the samples of a phase's separate file, and the rows that they come from.
+/// The samples of a phase's separate file.
 fn own_file(
     file: &Path,
     config: &CsvConfig,
@@ -221,14 +242,22 @@ fn own_file(
         target,
         ..
     }: &CsvTransform,
-) -> Result<(Samples, Vec<usize>), super::DataError> {
+) -> Result<NumberDataset, super::DataError> {
     let table = Table::read(file, *format)?;
     let names = encoder.columns.iter().map(|column| &column.name);
     let places = names.map(|name| table.column(name, TRAINING_FILE));
     let places: Vec<usize> = places.collect::<Result<_, _>>()?;
     let target_places = target.places(&table, TRAINING_FILE)?;
     let used = Used::of(&table, &places, &target_places, config)?;
-    let read_places = [places.as_slice(), &target_places].concat();
+    let mut read_places = [places.as_slice(), &target_places].concat();
+    let weights = match &config.weight {
+        Some(name) => {
+            read_places.push(table.column(name, TRAINING_FILE)?);
+            let weights = columns::weights(&table, name, &used.rows, TRAINING_FILE)?;
+            Some(weights)
+        }
+        None => None,
+    };
     note_fields(&table, &read_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
     if let Some(scale) = config.target_scaling {
@@ -238,7 +267,9 @@ fn own_file(
     let used_rows = used.rows.iter().copied();
     let inputs = rows::encode(&table, &places, used_rows, encoder, of_training(&mut notes))?;
     let samples = samples(inputs, values, used.rows.len(), encoder);
-    Ok((samples, used.rows))
+    Ok(NumberDataset::all(samples, target.targets.clone())
+        .of_rows(used.rows.into())
+        .weighted(weights))
 }
 
 /// Encoding of training, validation and test rows.

@@ -47,11 +47,11 @@ impl Dataset for Counted {
             thread::yield_now();
         }
         let inputs: Vec<f32> = indices.iter().map(|&i| (i + epoch as u32) as f32).collect();
-        Ok(Batch {
-            inputs: Tensor::from_vec(inputs, indices.len(), &Device::Cpu)?,
-            targets: Tensor::zeros(indices.len(), candle_core::DType::U32, &Device::Cpu)?,
-            indices: indices.to_vec(),
-        })
+        Ok(Batch::new(
+            Tensor::from_vec(inputs, indices.len(), &Device::Cpu)?,
+            Tensor::zeros(indices.len(), candle_core::DType::U32, &Device::Cpu)?,
+            indices.to_vec(),
+        ))
     }
 }
 

@@ -101,11 +101,11 @@ impl Dataset for TextDataset {
             targets.extend(window.iter().skip(1));
         }
         let shape = (indices.len(), context);
-        Ok(Batch {
-            inputs: Tensor::from_vec(inputs, shape, &Device::Cpu)?,
-            targets: Tensor::from_vec(targets, shape, &Device::Cpu)?,
-            indices: indices.to_vec(),
-        })
+        Ok(Batch::new(
+            Tensor::from_vec(inputs, shape, &Device::Cpu)?,
+            Tensor::from_vec(targets, shape, &Device::Cpu)?,
+            indices.to_vec(),
+        ))
     }
 }
 

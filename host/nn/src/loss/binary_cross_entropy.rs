@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor, bail};
 
-use super::shapes::{mean, numbers};
+use super::shapes::{numbers, weighted_mean};
 
 /// Binary cross entropy of logits x (samples, numbers) with targets y from 0 to 1, as
 /// `torch.nn.BCEWithLogitsLoss` computes it: the mean over all elements of
@@ -20,6 +20,11 @@ impl BinaryCrossEntropy {
 
     /// Returns the loss, a scalar; NaN for targets that are not from 0 to 1 and not on the CPU.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        weighted_mean(&self.errors(outputs, targets)?, None)
+    }
+
+    /// Returns the terms of all elements.
+    pub(super) fn errors(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
         let yes = if targets.device().is_cpu() {
             check(targets)?;
             numbers(outputs, targets)?
@@ -40,7 +45,7 @@ impl BinaryCrossEntropy {
             missed = missed.broadcast_mul(&weights.to_dtype(outputs.dtype())?)?;
         }
         // Two terms, each free of cancellation: small gradients stay exact.
-        mean(&missed.add(&no.mul(&softplus(outputs)?)?)?)
+        missed.add(&no.mul(&softplus(outputs)?)?)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ops::{self, CrossEntropyTerms};
 /// samples of log Σᵢ exp(xᵢ) − x\[target\], a scalar. Also for (samples, positions, classes) and
 /// (samples, positions).
 pub fn cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
-    CrossEntropy::default().forward(logits, targets)
+    CrossEntropy::default().forward(logits, targets, None)
 }
 
 /// Cross entropy as `torch.nn.CrossEntropyLoss` computes it for class indices: with the weight w of
@@ -29,62 +29,89 @@ pub struct CrossEntropy {
 }
 
 impl CrossEntropy {
-    /// Returns the loss, a scalar.
+    /// Returns the loss, a scalar. `weights` are those of samples, which the terms of each and its part of the divisor are
+    /// multiplied by.
     ///
     /// With targets on another device than the CPU, it does not wait for the device: a target that is none of the
     /// classes makes the loss NaN there.
-    pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    pub fn forward(
+        &self,
+        outputs: &Tensor,
+        targets: &Tensor,
+        weights: Option<&[f32]>,
+    ) -> Result<Tensor> {
+        let of_rows = weights.map(|weights| by_row(weights, targets));
         if !targets.device().is_cpu() {
-            return self.on_device(outputs, targets);
+            return self.on_device(outputs, targets, of_rows);
         }
         let rows = LogitRows::new(outputs, targets)?;
         let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
         let targets: Vec<Option<u32>> = rows.targets.into_iter().map(counted).collect();
-        let weight = self.sum(targets.iter().copied().flatten())?;
+        let weight = self.sum(&targets, of_rows.as_deref())?;
         if weight <= 0.0 {
             return nothing(outputs);
         }
         let terms = CrossEntropyTerms {
             smoothing: self.label_smoothing,
             weights: self.class_weights.clone(),
+            rows: of_rows,
         };
         ops::cross_entropy(&rows.logits, &targets, terms, weight)
     }
 
-    fn on_device(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    fn on_device(
+        &self,
+        outputs: &Tensor,
+        targets: &Tensor,
+        of_rows: Option<Vec<f64>>,
+    ) -> Result<Tensor> {
         let (logits, targets) = logit_rows(outputs, targets)?;
         let terms = CrossEntropyTerms {
             smoothing: self.label_smoothing,
             weights: self.class_weights.clone(),
+            rows: of_rows,
         };
         ops::cross_entropy_on_device(&logits, &targets, self.ignore_index, &terms)
     }
 
-    /// Returns the sum of the weights of all targets that count.
-    pub fn weight(&self, targets: &Tensor) -> Result<f64> {
-        if self.class_weights.is_none() && self.ignore_index.is_none() {
+    /// Returns the sum of the weights of all targets that count, each times that of its sample.
+    pub fn weight(&self, targets: &Tensor, weights: Option<&[f32]>) -> Result<f64> {
+        if self.class_weights.is_none() && self.ignore_index.is_none() && weights.is_none() {
             return Ok(targets.elem_count() as f64);
         }
-        let targets = classes_of(targets)?.into_iter();
-        self.sum(targets.filter(|target| Some(*target) != self.ignore_index))
+        let of_rows = weights.map(|weights| by_row(weights, targets));
+        let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
+        let targets: Vec<Option<u32>> = classes_of(targets)?.into_iter().map(counted).collect();
+        self.sum(&targets, of_rows.as_deref())
     }
 
-    fn sum(&self, targets: impl Iterator<Item = u32>) -> Result<f64> {
-        let Some(weights) = &self.class_weights else {
-            return Ok(targets.count() as f64);
-        };
+    fn sum(&self, targets: &[Option<u32>], of_rows: Option<&[f64]>) -> Result<f64> {
         let mut sum = 0.0;
-        for target in targets {
-            match weights.get(target as usize) {
-                Some(weight) => sum += weight,
-                None => bail!(
-                    "the target {target} has none of the {} class weights",
-                    weights.len()
-                ),
-            }
+        for (row, target) in targets.iter().enumerate() {
+            let Some(target) = target else { continue };
+            let of_row = of_rows.map_or(1.0, |rows| rows.get(row).copied().unwrap_or(0.0));
+            let of_class = match &self.class_weights {
+                None => 1.0,
+                Some(weights) => match weights.get(*target as usize) {
+                    Some(weight) => *weight,
+                    None => bail!(
+                        "the target {target} has none of the {} class weights",
+                        weights.len()
+                    ),
+                },
+            };
+            sum += of_row * of_class;
         }
         Ok(sum)
     }
+}
+
+/// The weight of each target: that of its sample.
+fn by_row(weights: &[f32], targets: &Tensor) -> Vec<f64> {
+    let positions = targets.elem_count() / weights.len().max(1);
+    let each = weights.iter();
+    each.flat_map(|&weight| std::iter::repeat_n(f64::from(weight), positions))
+        .collect()
 }
 
 /// Returns a loss of 0 whose gradient is all zeros, whatever the outputs are.

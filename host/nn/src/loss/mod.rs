@@ -20,8 +20,9 @@ pub use class_weights::{ClassWeightRule, ClassWeights};
 pub use config::LossConfig;
 pub use cross_entropy::{CrossEntropy, cross_entropy};
 pub use error::LossError;
+use regression::{absolute_errors, huber_errors, squared_errors};
 pub use regression::{huber, l1, mse};
-use shapes::LogitRows;
+use shapes::{LogitRows, check_weights, total, weighted_mean};
 
 use crate::precision::widened;
 
@@ -54,14 +55,35 @@ impl Loss {
     ///
     /// If the shapes do not fit each other, or a target is not one of the classes.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        self.forward_weighted(outputs, targets, None)
+    }
+
+    /// As [`forward`](Loss::forward), with a weight for each sample, 0 or more, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// Also if there are not as many weights as samples.
+    pub fn forward_weighted(
+        &self,
+        outputs: &Tensor,
+        targets: &Tensor,
+        weights: Option<&[f32]>,
+    ) -> Result<Tensor> {
+        check_weights(targets, weights)?;
         let outputs = &widened(outputs)?;
-        match self {
-            Loss::CrossEntropy(loss) => loss.forward(outputs, targets),
-            Loss::BinaryCrossEntropy(loss) => loss.forward(outputs, targets),
-            Loss::Mse => mse(outputs, targets),
-            Loss::L1 => l1(outputs, targets),
-            Loss::Huber { delta } => huber(outputs, targets, *delta),
+        if let Loss::CrossEntropy(loss) = self {
+            return loss.forward(outputs, targets, weights);
         }
+        if let (Loss::Mse, None) = (self, weights) {
+            return mse(outputs, targets);
+        }
+        let errors = match self {
+            Loss::BinaryCrossEntropy(loss) => loss.errors(outputs, targets)?,
+            Loss::L1 => absolute_errors(outputs, targets)?,
+            Loss::Huber { delta } => huber_errors(outputs, targets, *delta)?,
+            Loss::Mse | Loss::CrossEntropy(_) => squared_errors(outputs, targets)?,
+        };
+        weighted_mean(&errors, weights)
     }
 
     /// Returns the divisor of the mean: the number of samples or positions that count, or the sum of
@@ -72,9 +94,20 @@ impl Loss {
     ///
     /// If a target is not one of the classes.
     pub fn weight(&self, targets: &Tensor) -> Result<f64> {
-        match self {
-            Loss::CrossEntropy(loss) => loss.weight(targets),
-            _ => Ok(targets.elem_count() as f64),
+        self.weight_of(targets, None)
+    }
+
+    /// As [`weight`](Loss::weight), of samples with weights.
+    ///
+    /// # Errors
+    ///
+    /// Also if there are not as many weights as samples.
+    pub fn weight_of(&self, targets: &Tensor, weights: Option<&[f32]>) -> Result<f64> {
+        check_weights(targets, weights)?;
+        match (self, weights) {
+            (Loss::CrossEntropy(loss), _) => loss.weight(targets, weights),
+            (_, None) => Ok(targets.elem_count() as f64),
+            (_, Some(weights)) => Ok(total(weights, targets.elem_count())),
         }
     }
 

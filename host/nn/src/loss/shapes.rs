@@ -109,8 +109,40 @@ pub(crate) fn numbers(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
     targets.to_dtype(outputs.dtype())
 }
 
-/// Returns the mean over all elements; 0 if there are none.
-pub(super) fn mean(errors: &Tensor) -> Result<Tensor> {
-    let count = errors.elem_count().max(1);
-    errors.sum_all()?.affine(1.0 / count as f64, 0.0)
+/// Checks that there is a weight for each sample, if there are any.
+pub(super) fn check_weights(targets: &Tensor, weights: Option<&[f32]>) -> Result<()> {
+    let samples = targets.dims().first().copied().unwrap_or(0);
+    match weights {
+        Some(weights) if weights.len() != samples => {
+            bail!("{} weights for {samples} samples", weights.len())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The sum of the weights of `elements` elements, of which each sample has as many.
+pub(super) fn total(weights: &[f32], elements: usize) -> f64 {
+    let of_each = elements / weights.len().max(1);
+    let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
+    sum * of_each as f64
+}
+
+/// Returns the mean over all elements of (samples, …), each weighted as its sample; 0 if there are none, or none counts.
+pub(super) fn weighted_mean(errors: &Tensor, weights: Option<&[f32]>) -> Result<Tensor> {
+    let Some(weights) = weights else {
+        let count = errors.elem_count().max(1);
+        return errors.sum_all()?.affine(1.0 / count as f64, 0.0);
+    };
+    let total = total(weights, errors.elem_count());
+    let mut shape = vec![1; errors.rank()];
+    if let Some(samples) = shape.first_mut() {
+        *samples = weights.len();
+    }
+    let weights = Tensor::new(weights, errors.device())?.reshape(shape)?;
+    // A sample that doesn't count may hold anything, NaN too.
+    let counts = weights.gt(0.0)?.broadcast_as(errors.dims())?.contiguous()?;
+    let counted = counts.where_cond(errors, &errors.zeros_like()?)?;
+    let factor = if total > 0.0 { 1.0 / total } else { 0.0 };
+    let weighted = counted.broadcast_mul(&weights.to_dtype(errors.dtype())?)?;
+    weighted.sum_all()?.affine(factor, 0.0)
 }

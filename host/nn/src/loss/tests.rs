@@ -168,7 +168,7 @@ fn cross_entropy_is_its_formula() {
                     class_weights: class_weights.clone(),
                     ignore_index,
                 };
-                let found = number(&loss.forward(&logits, &classes).expect("a loss"));
+                let found = number(&loss.forward(&logits, &classes, None).expect("a loss"));
                 let expected = slow_cross_entropy(&loss, &rows, &targets);
                 close(&[found], &[expected], 1e-12);
             }
@@ -327,4 +327,61 @@ fn a_prediction_is_the_largest_logit() {
     let logits = Tensor::new(&logits, &sconce_ops::device::for_tests()).expect("logits");
     let targets = Tensor::new(&[1_u32, 1, 0], &sconce_ops::device::for_tests()).expect("targets");
     assert_eq!(correct_count(&logits, &targets).expect("a count"), 2);
+}
+
+/// A sample of weight 2 counts as if it were there twice, one of weight 0 not at all, whatever it holds.
+#[test]
+fn weighted_samples_are_repeated_ones() {
+    for (loss, outputs, targets, _) in cases() {
+        let samples = targets.dims()[0];
+        let counts: Vec<usize> = (0..samples)
+            .map(|sample| [2, 1, 0, 3][sample % 4])
+            .collect();
+        let repeated: Vec<u32> = (0..samples as u32)
+            .flat_map(|sample| std::iter::repeat_n(sample, counts[sample as usize]))
+            .collect();
+        let repeated = Tensor::new(repeated, outputs.device()).expect("indices");
+        let of_repeated = |tensor: &Tensor| tensor.index_select(&repeated, 0).expect("samples");
+        let weights: Vec<f32> = counts.iter().map(|&count| count as f32).collect();
+        let weighted = loss.forward_weighted(&outputs, &targets, Some(&weights));
+        let whole = loss.forward(&of_repeated(&outputs), &of_repeated(&targets));
+        let [found, expected] = [weighted, whole].map(|loss| number(&loss.expect("a loss")));
+        close(&[found], &[expected], 1e-12);
+        let weight = loss.weight_of(&targets, Some(&weights)).expect("a weight");
+        let expected = loss.weight(&of_repeated(&targets)).expect("a weight");
+        close(&[weight], &[expected], 1e-12);
+        // The gradient of the weighted loss, by central differences.
+        let outputs = Var::from_tensor(&outputs).expect("a variable");
+        let value = loss
+            .forward_weighted(&outputs, &targets, Some(&weights))
+            .expect("a loss");
+        let store = value.backward().expect("backward");
+        let gradient = store.get(&outputs).expect("a gradient");
+        let gradient: Vec<f64> = gradient
+            .flatten_all()
+            .and_then(|g| g.to_vec1())
+            .expect("f64");
+        let at: Vec<f64> = outputs
+            .flatten_all()
+            .and_then(|o| o.to_vec1())
+            .expect("f64");
+        let difference = |index: usize, step: f64| {
+            let mut moved = at.clone();
+            moved[index] += step;
+            let moved = Tensor::from_vec(moved, outputs.dims(), outputs.device()).expect("outputs");
+            number(
+                &loss
+                    .forward_weighted(&moved, &targets, Some(&weights))
+                    .expect("a loss"),
+            )
+        };
+        let slopes: Vec<f64> = (0..at.len())
+            .map(|index| (difference(index, 1e-6) - difference(index, -1e-6)) / 2e-6)
+            .collect();
+        close(&gradient, &slopes, 1e-8);
+        assert!(
+            loss.forward_weighted(&outputs, &targets, Some(&[1.0; 99]))
+                .is_err()
+        );
+    }
 }

@@ -16,13 +16,15 @@ pub(crate) fn cross_entropy(
 ) -> Result<Tensor> {
     let targets: Vec<u32> = targets.iter().map(|y| y.unwrap_or(u32::MAX)).collect();
     let targets = Tensor::new(targets, logits.device())?;
-    own_kernel!(crate::cuda::cross_entropy::cross_entropy(
-        logits,
-        &targets,
-        Some(u32::MAX),
-        terms,
-        Some(divisor)
-    ));
+    if terms.rows.is_none() {
+        own_kernel!(crate::cuda::cross_entropy::cross_entropy(
+            logits,
+            &targets,
+            Some(u32::MAX),
+            terms,
+            Some(divisor)
+        ));
+    }
     let divisor = Tensor::new(divisor, logits.device())?;
     of_rows(
         logits,
@@ -41,9 +43,11 @@ pub(crate) fn cross_entropy_on_device(
     ignored: Option<u32>,
     terms: &CrossEntropyTerms,
 ) -> Result<Tensor> {
-    own_kernel!(crate::cuda::cross_entropy::cross_entropy(
-        logits, targets, ignored, terms, None
-    ));
+    if terms.rows.is_none() {
+        own_kernel!(crate::cuda::cross_entropy::cross_entropy(
+            logits, targets, ignored, terms, None
+        ));
+    }
     of_rows(logits, &Targets::of(logits, targets, ignored)?, terms, None)
 }
 
@@ -96,19 +100,35 @@ fn of_rows(
         None => classes as f64,
     };
     let spread = terms.smoothing / classes as f64;
+    let of_rows = match &terms.rows {
+        Some(rows) => Some(
+            Tensor::new(rows.as_slice(), device)?
+                .to_dtype(dtype)?
+                .reshape((rows.len(), 1))?,
+        ),
+        None => None,
+    };
+    // How much a row counts.
+    let weighed = |counts: &Tensor| -> Result<Tensor> {
+        let counted = counts.to_dtype(dtype)?;
+        match &of_rows {
+            Some(of_rows) => counted * of_rows,
+            None => Ok(counted),
+        }
+    };
     let mut counts = targets.counted.clone();
-    let mut counted = counts.to_dtype(dtype)?;
+    let mut counted = weighed(&counts)?;
     let of_targets = if terms.weights.is_some() {
         let of_targets = weights.index_select(&targets.classes.flatten_all()?, 0)?;
         (of_targets.reshape((rows, 1))? * &counted)?
     } else {
         counted.clone()
     };
-    if divisor.is_none() && terms.weights.is_some() {
+    if divisor.is_none() && (terms.weights.is_some() || terms.rows.is_some()) {
         // Where all that count weigh nothing, nothing counts.
         let is_any = of_targets.sum_all()?.gt(0.0)?;
         counts = counts.broadcast_mul(&is_any)?;
-        counted = counts.to_dtype(dtype)?;
+        counted = weighed(&counts)?;
     }
     let divisor = if let Some(divisor) = divisor {
         divisor.to_dtype(dtype)?

@@ -165,8 +165,19 @@ fn batch_norms_are_their_kernels() -> Result<()> {
 fn losses_are_their_kernels() -> Result<()> {
     let targets = [Some(2), None, Some(0), Some(2)];
     let weights = Some(vec![0.5, 1.0, 2.0]);
-    for (smoothing, weights) in [(0.0, None), (0.1, None), (0.2, weights)] {
-        let terms = CrossEntropyTerms { smoothing, weights };
+    let rows = Some(vec![0.5, 3.0, 0.25, 2.0]);
+    for (smoothing, weights, rows) in [
+        (0.0, None, None),
+        (0.1, None, None),
+        (0.2, weights.clone(), None),
+        (0.0, None, rows.clone()),
+        (0.2, weights, rows),
+    ] {
+        let terms = CrossEntropyTerms {
+            smoothing,
+            weights,
+            rows,
+        };
         check(
             "cross entropy",
             &[&[4, 3]],
@@ -174,10 +185,11 @@ fn losses_are_their_kernels() -> Result<()> {
             |x| crate::cross_entropy(&x[0], &targets, terms.clone(), 3.0),
         )?;
         let unread = Tensor::new(&[2_u32, 9, 0, 2], &crate::device::for_tests())?;
-        let divisor = match &terms.weights {
-            Some(weights) => 2.0 * weights[2] + weights[0],
-            None => 3.0,
-        };
+        let of_class = |class: usize| terms.weights.as_ref().map_or(1.0, |weights| weights[class]);
+        let of_row = |row: usize| terms.rows.as_ref().map_or(1.0, |rows| rows[row]);
+        let counted = [(0, 2), (2, 0), (3, 2)];
+        let divisor = counted.map(|(row, class)| of_row(row) * of_class(class));
+        let divisor = divisor.iter().sum();
         check(
             "cross entropy of targets that are not read",
             &[&[4, 3]],

@@ -126,6 +126,7 @@ fn cross_entropy_agrees_with_the_cpu() {
             CrossEntropyTerms {
                 smoothing: 0.1,
                 weights: Some(weights),
+                rows: None,
             },
         ] {
             agrees("cross entropy", &inputs, 1e-5, |of| {

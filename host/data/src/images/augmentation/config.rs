@@ -30,6 +30,13 @@ pub struct AugmentConfig {
     /// A random rectangle is made black.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erase: Option<EraseConfig>,
+    /// Each image of a batch is averaged with another of it, and so are their targets in the loss: mixup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixup: Option<MixupConfig>,
+    /// A rectangle of each image of a batch is taken from another of it, whose target counts by the area: `CutMix`. With
+    /// `mixup` too, each batch has one of the two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cutmix: Option<CutmixConfig>,
 }
 
 /// A random shift by padding and cropping to the image's size.
@@ -133,6 +140,42 @@ impl Default for EraseConfig {
     }
 }
 
+/// Weighted averages of two images of a batch, and of the losses of their targets.
+///
+/// mixup (Zhang et al., 2017); as torchvision's, with one weight for a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MixupConfig {
+    /// Both parameters of the beta distribution that the weight is drawn from: 1 for uniform weights, less for weights
+    /// nearer to 0 and 1.
+    #[schemars(range(min = 0.01, max = 100))]
+    pub alpha: f64,
+}
+
+impl Default for MixupConfig {
+    fn default() -> Self {
+        MixupConfig { alpha: 0.2 }
+    }
+}
+
+/// A random rectangle of another image of the batch, at the same place.
+///
+/// `CutMix` (Yun et al., 2019); as torchvision's, with one rectangle for a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CutmixConfig {
+    /// Both parameters of the beta distribution that the rectangle's area is drawn from, as a fraction of the image's: 1
+    /// for uniform areas.
+    #[schemars(range(min = 0.01, max = 100))]
+    pub alpha: f64,
+}
+
+impl Default for CutmixConfig {
+    fn default() -> Self {
+        CutmixConfig { alpha: 1.0 }
+    }
+}
+
 impl AugmentConfig {
     /// Whether there is no augmentation.
     pub fn is_nothing(&self) -> bool {
@@ -143,6 +186,8 @@ impl AugmentConfig {
             colour,
             rand_augment,
             erase,
+            mixup,
+            cutmix,
         } = self;
         flip.is_none()
             && crop.is_none_or(|crop| crop.padding == 0)
@@ -150,6 +195,8 @@ impl AugmentConfig {
             && colour.is_none_or(|colour| colour == ColourConfig::default())
             && rand_augment.is_none()
             && erase.is_none_or(|erase| erase.probability <= 0.0)
+            && mixup.is_none()
+            && cutmix.is_none()
     }
 
     /// Checks the options against the images' shape.
@@ -206,6 +253,13 @@ impl AugmentConfig {
                 ("rand_augment.operations", f64::from(operations), 1.0..=14.0),
                 ("rand_augment.magnitude", f64::from(magnitude), 0.0..=30.0),
             ]);
+        }
+        let alphas = [
+            ("mixup.alpha", self.mixup.map(|mixup| mixup.alpha)),
+            ("cutmix.alpha", self.cutmix.map(|cutmix| cutmix.alpha)),
+        ];
+        for (key, alpha) in alphas {
+            numbers.extend(alpha.map(|alpha| (key, alpha, 0.01..=100.0)));
         }
         if let Some(EraseConfig {
             probability,

@@ -1,7 +1,8 @@
 //! Random augmentation of training images, on their bytes.
 //!
 //! **Parts.** `config`: the manifest's keys. `shift`: crops and flips. `warp`: rotations and other affine maps. `tone`:
-//! brightness and colours. `rand_augment`: random choices among those. `erase`: black rectangles.
+//! brightness and colours. `rand_augment`: random choices among those. `erase`: black rectangles. `mix`: two images of a batch
+//! as one.
 //!
 //! **Flow.** [`Augmentation::new`] checks the options against the images' shape. For each sample [`Augmentation::apply`]
 //! goes through the operations in the order of [`AugmentConfig`]'s keys. A sample's random numbers depend only on (seed,
@@ -11,16 +12,19 @@
 
 mod config;
 mod erase;
+mod mix;
 mod rand_augment;
 mod shift;
 mod tone;
 mod warp;
 
 pub use config::{
-    AugmentConfig, ColourConfig, CropConfig, EraseConfig, Flip, RandAugmentConfig, RotateConfig,
+    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, MixupConfig,
+    RandAugmentConfig, RotateConfig,
 };
 
 use super::ImagesError;
+use mix::Mix;
 use sconce_ops::random;
 use shift::Shift;
 use tone::GREY_WEIGHTS;
@@ -34,6 +38,7 @@ pub(crate) struct Augmentation {
     colour: Option<ColourConfig>,
     rand_augment: Option<RandAugmentConfig>,
     erase: Option<EraseConfig>,
+    mix: Mix,
 }
 
 /// Pixels of one image during augmentation.
@@ -93,7 +98,24 @@ impl Augmentation {
             colour: config.colour,
             rand_augment: config.rand_augment,
             erase: config.erase,
+            mix: Mix {
+                mixup: config.mixup,
+                cutmix: config.cutmix,
+            },
         }))
+    }
+
+    /// Mixes the images of a batch, given as a model's inputs, with each other; returns for each the other one's place in the
+    /// batch, and the share of its own. None if images aren't mixed.
+    pub(super) fn mix(
+        &self,
+        (epoch, first): (u64, u32),
+        inputs: &mut [f32],
+        count: usize,
+        shape: [usize; 3],
+    ) -> Option<(Vec<u32>, f64)> {
+        let mut stream = random::stream(self.seed, "augment-mix", epoch, u64::from(first));
+        self.mix.apply(&mut stream, inputs, count, shape)
     }
 
     /// Writes the augmented image of a sample in an epoch to `into`, whose contents are replaced.

@@ -214,6 +214,7 @@ fn everything() -> AugmentConfig {
         }),
         rand_augment: Some(RandAugmentConfig::default()),
         erase: Some(EraseConfig::default()),
+        ..AugmentConfig::default()
     }
 }
 
