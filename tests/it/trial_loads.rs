@@ -327,3 +327,22 @@ fn a_plugin_that_is_overwritten_in_mid_run_does_no_harm() {
     let last = place.records("record.jsonl").pop().expect("calls");
     assert_eq!(last["detail"], "completed");
 }
+
+/// The system's limit on the first thread's stack doesn't end a command, and plugins are tried and run under it too.
+#[test]
+fn a_small_stack_is_enough() {
+    let place = Workplace::new(&["sconce-plugin-console"]);
+    place.write(&edit(tiny(), "/hooks", json!(["console"])));
+    let command = place.command(&["run", "manifest.json"]);
+    let run = format!(
+        "ulimit -s 128; exec {} run manifest.json",
+        command.get_program().display()
+    );
+    let limited = std::process::Command::new("sh")
+        .args(["-c", &run])
+        .current_dir(place.directory())
+        .output()
+        .expect("a shell");
+    let told = String::from_utf8_lossy(&limited.stderr);
+    assert!(limited.status.success(), "{told}");
+}

@@ -1,5 +1,6 @@
 //! A custom task built on the host library: a student whose loss uses logits published by a hook.
 //!
+//! `sconce run examples/digits/run.json` trains the teacher; then
 //! `cargo run --release -p sconce-example-distillation -- run examples/distillation/run.json`
 //!
 //! The host provides everything except the loss: manifest, data, model, optimizer, plugins, loop,

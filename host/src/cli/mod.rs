@@ -44,6 +44,7 @@ mod schema;
 mod shell;
 mod signals;
 mod source;
+mod stack;
 #[cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "looks at standard output before `main`")
@@ -233,6 +234,10 @@ pub fn main() -> ExitCode {
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     clock::process_start();
     stdout::keep();
+    stack::on_enough(|| answer(tasks))
+}
+
+fn answer(tasks: &dyn TaskBuilder) -> ExitCode {
     let code = match arguments() {
         Ok(Cli { command: None }) => output::finish(welcome::welcome()),
         Ok(Cli {

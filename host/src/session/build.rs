@@ -21,7 +21,7 @@ const PARAMETERS_ALONE: &str = "the parameters alone exceed the GPU's free memor
      `sconce summary` how many parameters each layer has";
 
 /// A program's way of creating its task.
-pub trait TaskBuilder {
+pub trait TaskBuilder: Sync {
     /// The origin of the task.
     fn source(&self) -> TaskSource;
 
@@ -58,7 +58,7 @@ impl TaskBuilder for FromManifest {
 /// Builds the task with a function.
 impl<F> TaskBuilder for F
 where
-    F: Fn(&Manifest, Option<Splits>) -> Result<Box<dyn Task>, StartFailure>,
+    F: Fn(&Manifest, Option<Splits>) -> Result<Box<dyn Task>, StartFailure> + Sync,
 {
     fn source(&self) -> TaskSource {
         TaskSource::Program

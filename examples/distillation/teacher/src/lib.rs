@@ -41,6 +41,13 @@ impl Hook for Teacher {
 
     fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
         let path = config.checkpoint;
+        if !path.exists() {
+            bail!(
+                "the teacher's weights `{}` aren't there: train it first, by a run of the model `mlp` with the activation `relu`, here \
+                 `sconce run examples/digits/run.json`",
+                path.display()
+            );
+        }
         let bytes = std::fs::read(&path)
             .with_context(|| format!("can't read the weights `{}`", path.display()))?;
         let file = SafeTensors::deserialize(&bytes)
