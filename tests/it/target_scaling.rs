@@ -1,5 +1,6 @@
 //! Scaled targets: the loss is that of scaled numbers, metrics and predictions stay in the table's own units.
 
+use candle_core::{Device, Tensor};
 use sconce_tests::{Workplace, edit, tiny};
 use serde_json::{Value, json};
 
@@ -102,4 +103,70 @@ fn the_loss_without_scaling_is_another_and_what_can_not_be_scaled_is_refused() {
         &["`data.target_scaling` is for numbers"],
     );
     check("logs", &table(), &["`standard`", "`log`", "`log1p`"]);
+}
+
+/// The targets of arrays are scaled as those of tables: the same numbers give the same bits.
+#[test]
+fn targets_of_arrays_are_scaled_as_those_of_tables() {
+    let place = Workplace::new(&[]);
+    place.write_text("prices.csv", &table());
+    let column = |column: usize| -> Vec<f32> {
+        let rows = table();
+        let fields = rows
+            .lines()
+            .skip(1)
+            .map(|row| row.split(',').nth(column).unwrap_or_default());
+        fields
+            .map(|field| field.parse::<f64>().expect("a number") as f32)
+            .collect()
+    };
+    let array = |column: usize, values: &[f32]| {
+        let array = Tensor::from_slice(values, (values.len(), 1), &Device::Cpu).expect("an array");
+        array
+            .write_npy(place.path(["x.npy", "y.npy"][column]))
+            .expect("written");
+    };
+    array(0, &column(0));
+    array(1, &column(1));
+    for scaling in ["standard", "log"] {
+        let of_table = edit(manifest(Some(scaling)), "/data/standardise", json!(false));
+        place.run(&of_table).expect(0, &[]);
+        let expected = metrics(&place);
+        let data = json!({"kind": "npy", "inputs": "x.npy", "targets": "y.npy", "val": {"count": 12},
+            "target_scaling": scaling});
+        let of_arrays = edit(
+            edit(manifest(None), "/data", data),
+            "/output",
+            json!("arrays"),
+        );
+        place.run(&of_arrays).expect(0, &[]);
+        let record: Value = serde_json::from_str(&place.read("arrays/run.json")).expect("JSON");
+        let found = ["loss", "mae", "r2"].map(|name| record["metrics"]["val"][name].as_f64());
+        assert_eq!(found, expected.map(Some), "{scaling}");
+        let predict = ["predict", "arrays/model", "--input", "x.npy"];
+        let first = place.sconce(&predict).expect(0, &[]).stdout;
+        let first: Value =
+            serde_json::from_str(first.lines().next().unwrap_or_default()).expect("JSON");
+        let price = first["prediction"]["target"].as_f64().expect("a price");
+        assert!(
+            (0.0..10.0).contains(&price),
+            "in the array's own unit: {first}"
+        );
+        std::fs::remove_dir_all(place.path("arrays")).expect("removed");
+        std::fs::remove_dir_all(place.path("out")).expect("removed");
+    }
+    let mut prices = column(1);
+    prices[7] = -1.0;
+    array(1, &prices);
+    let data =
+        json!({"kind": "npy", "inputs": "x.npy", "targets": "y.npy", "target_scaling": "log"});
+    place.write(&edit(manifest(None), "/data", data.clone()));
+    place
+        .sconce(&["check", "manifest.json"])
+        .expect(2, &["sample 7", "\"log\""]);
+    let own = edit(data, "/targets", json!(null));
+    place.write(&edit(manifest(None), "/data", own));
+    place
+        .sconce(&["check", "manifest.json"])
+        .expect(2, &["`data.target_scaling`", "in an array of their own"]);
 }

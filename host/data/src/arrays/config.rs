@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Portion;
 use crate::split::Amount;
+use crate::{Portion, TargetScale};
 
 /// NumPy files: an array of inputs and one of targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,10 @@ pub struct NpyConfig {
     /// per column if samples have rank 1, over all elements otherwise.
     #[serde(default)]
     pub standardise: bool,
+    /// Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own units.
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scaling: Option<TargetScale>,
     /// Validation data: a part of these files or separate files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<NpySplit>,
@@ -102,6 +106,10 @@ pub struct SafetensorsConfig {
     /// per column if samples have rank 1, over all elements otherwise.
     #[serde(default)]
     pub standardise: bool,
+    /// Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own units.
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scaling: Option<TargetScale>,
     /// Validation data: a part of this file or a separate file with tensors of the same names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Portion>,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::TargetScale;
+
 /// An array file that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
@@ -54,6 +56,28 @@ pub enum ArrayError {
         file: PathBuf,
         /// What is wrong with the file.
         problem: String,
+    },
+    /// There are no numeric targets to be scaled.
+    #[error(
+        "`data.target_scaling` is for targets that are floats, in an array of their own: leave it out; `data.standardise` scales \
+         inputs"
+    )]
+    NothingToScale,
+    /// A target has no logarithm.
+    #[error(
+        "{place}: the target of sample {sample} is {found}, and `data.target_scaling` \"{}\" needs numbers above {}: take \
+         \"standard\"",
+        scale.name(), scale.bound()
+    )]
+    NotScalable {
+        /// Path of the file, or the tensor's name and file.
+        place: String,
+        /// Index of the sample.
+        sample: usize,
+        /// Its target.
+        found: f32,
+        /// The scale.
+        scale: TargetScale,
     },
     /// The file has no such tensor.
     #[error("`{}` has no tensor `{name}`; {}", file.display(), hint(name, known))]

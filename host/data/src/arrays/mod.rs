@@ -21,7 +21,7 @@ pub use transform::ArrayTransform;
 
 use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::split::{self, OwnFiles, Part};
-use super::{Dataset, Preprocessing, Splits, Targets};
+use super::{Dataset, Preprocessing, Splits, TargetScale, TargetScaling, Targets};
 use array::Array;
 use scaling::Scaling;
 use transform::ArrayFormat;
@@ -45,6 +45,7 @@ pub(super) fn load_npy(
     let recipe = Recipe {
         classes: config.classes.as_deref(),
         standardise: config.standardise,
+        target_scale: config.target_scaling,
         stratified: config.stratified,
         seed: config.split_seed.unwrap_or(seed),
     };
@@ -73,6 +74,7 @@ pub(super) fn load_safetensors(
     let recipe = Recipe {
         classes: config.classes.as_deref(),
         standardise: config.standardise,
+        target_scale: config.target_scaling,
         stratified: config.stratified,
         seed: config.split_seed.unwrap_or(seed),
     };
@@ -157,6 +159,7 @@ fn samples(inputs: &Array, values: TargetValues) -> Result<Samples, ArrayError> 
 struct Recipe<'a> {
     classes: Option<&'a [String]>,
     standardise: bool,
+    target_scale: Option<TargetScale>,
     stratified: bool,
     seed: u64,
 }
@@ -181,6 +184,14 @@ impl Recipe<'_> {
             }
             (true, ..) => return Err(super::DataError::NotStratified),
         };
+        let target_scaling = match self.target_scale {
+            None => None,
+            Some(scale) => {
+                let numbers = targets::scalable(main.targets.as_ref(), &all.values, scale)?;
+                let width = targets.outputs();
+                Some(TargetScaling::fit(scale, numbers, width, &parts.train))
+            }
+        };
         let scaling = if self.standardise {
             let size = all.shape.iter().product();
             Scaling::of(&all.inputs, size, &parts.train, all.shape.len() == 1)
@@ -199,6 +210,9 @@ impl Recipe<'_> {
                 Part::Count(_) | Part::Fold(_) => Some(dataset(&all, indices)),
                 Part::Own(pair) => {
                     let mut own = pair.samples(&targets)?;
+                    if let Some(scale) = self.target_scale {
+                        targets::scalable(pair.targets.as_ref(), &own.values, scale)?;
+                    }
                     same_shape(main, &pair)?;
                     scaling.apply(&mut own.inputs);
                     let indices = (0..own.count as u32).collect();
@@ -214,6 +228,7 @@ impl Recipe<'_> {
                 format,
                 shape: all.shape.clone(),
                 scaling: scaling.clone(),
+                target_scaling,
                 targets: targets.clone(),
                 predicts_inputs: main.targets.is_none(),
             })),

@@ -2,8 +2,8 @@
 
 use super::ArrayError;
 use super::array::{Array, ArrayElements};
-use crate::Targets;
 use crate::numbers::TargetValues;
+use crate::{TargetScale, Targets};
 
 /// Number of classes above which they need names: a larger integer is unlikely to be a class.
 const MOST_UNNAMED: i64 = 65_536;
@@ -45,6 +45,26 @@ pub(super) fn inputs(array: &Array, classes: Option<&[String]>) -> Result<Target
     let width: usize = array.sample_shape().iter().product();
     let name = |index: usize| format!("input{}", index + 1);
     Ok(Targets::Numbers((0..width).map(name).collect()))
+}
+
+/// Returns the values of targets if they can all be scaled; none of them has an array where inputs are their own targets.
+pub(super) fn scalable<'a>(
+    array: Option<&Array>,
+    values: &'a TargetValues,
+    scale: TargetScale,
+) -> Result<&'a [f32], ArrayError> {
+    let (Some(array), TargetValues::Numbers(numbers)) = (array, values) else {
+        return Err(ArrayError::NothingToScale);
+    };
+    let Some(place) = numbers.iter().position(|value| !scale.takes(*value)) else {
+        return Ok(numbers);
+    };
+    Err(ArrayError::NotScalable {
+        place: array.place.clone(),
+        sample: place / (numbers.len() / array.count().max(1)).max(1),
+        found: numbers.get(place).copied().unwrap_or(f32::NAN),
+        scale,
+    })
 }
 
 /// Reads the targets of an array, which must be of the training targets' kind.

@@ -9,7 +9,7 @@ use super::scaling::Scaling;
 use super::{Array, npy, safetensors, samples};
 use crate::numbers::{NumberDataset, TargetValues};
 use crate::preprocessing::{InputDescription, elements, target_names};
-use crate::{DataError, Dataset, Targets};
+use crate::{DataError, Dataset, TargetScaling, Targets};
 
 /// Files that arrays come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct ArrayTransform {
     pub(super) format: ArrayFormat,
     pub(super) shape: Vec<usize>,
     pub(super) scaling: Scaling,
+    /// Scaling of the targets, if they are scaled.
+    pub(super) target_scaling: Option<TargetScaling>,
     pub(super) targets: Targets,
     /// Whether the inputs are their own targets.
     pub(super) predicts_inputs: bool,
@@ -40,6 +42,8 @@ struct StoredTransform {
     format: ArrayFormat,
     shape: Vec<usize>,
     scaling: Scaling,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target_scaling: Option<TargetScaling>,
     #[serde(with = "target_names")]
     targets: Targets,
     predicts_inputs: bool,
@@ -51,6 +55,7 @@ impl From<ArrayTransform> for StoredTransform {
             format: transform.format,
             shape: transform.shape,
             scaling: transform.scaling,
+            target_scaling: transform.target_scaling,
             targets: transform.targets,
             predicts_inputs: transform.predicts_inputs,
         }
@@ -80,10 +85,19 @@ impl TryFrom<StoredTransform> for ArrayTransform {
                 "inputs that are their own targets need {size} names of numbers"
             ));
         }
+        let scaled = stored.target_scaling.as_ref().map(TargetScaling::len);
+        let fits = |scaled: usize| {
+            !stored.predicts_inputs
+                && matches!(&stored.targets, Targets::Numbers(names) if names.len() == scaled)
+        };
+        if !scaled.is_none_or(fits) {
+            return Err("each numeric target has its scaling, or none".to_owned());
+        }
         Ok(ArrayTransform {
             format: stored.format,
             shape: stored.shape,
             scaling: stored.scaling,
+            target_scaling: stored.target_scaling,
             targets: stored.targets,
             predicts_inputs: stored.predicts_inputs,
         })
@@ -99,6 +113,11 @@ impl ArrayTransform {
     /// Returns the targets.
     pub fn targets(&self) -> &Targets {
         &self.targets
+    }
+
+    /// Returns the scaling of the targets, if they are scaled.
+    pub fn target_scaling(&self) -> Option<&TargetScaling> {
+        self.target_scaling.as_ref()
     }
 
     /// Opens an array of inputs. Their targets are placeholders, unless inputs are their own.

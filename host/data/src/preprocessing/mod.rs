@@ -109,6 +109,7 @@ impl Preprocessing {
     pub fn target_scaling(&self) -> Option<&TargetScaling> {
         match self {
             Preprocessing::Csv(table) => table.target_scaling(),
+            Preprocessing::Arrays(arrays) => arrays.target_scaling(),
             _ => None,
         }
     }
