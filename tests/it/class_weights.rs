@@ -76,3 +76,45 @@ fn weights_that_fit_no_class_are_errors_at_their_place() {
     let finished = place.run(&two);
     assert!(finished.code == 2, "{}", finished.stderr);
 }
+
+#[test]
+fn balanced_sampling_is_the_same_resumed_and_needs_classes() {
+    let balanced = edit(manifest(json!([1, 1, 1])), "/train/epochs", json!(3));
+    let balanced = edit(balanced, "/train/sampling", json!("balanced"));
+    let bits =
+        |place: &Workplace| std::fs::read(place.path("out/weights.safetensors")).expect("weights");
+    let whole = place();
+    whole.run(&balanced).expect(0, &[]);
+    let once = place();
+    once.run(&edit(balanced.clone(), "/train/sampling", json!("once")))
+        .expect(0, &[]);
+    assert!(bits(&whole) != bits(&once), "other samples");
+    let parts = Workplace::new(&["sconce-plugin-checkpoints"]);
+    parts.write_text("birds.csv", &whole.read("birds.csv"));
+    let keep = json!([{"hook": "checkpoint", "config": {}}]);
+    let short = edit(
+        edit(balanced.clone(), "/hooks", keep),
+        "/train/epochs",
+        json!(1),
+    );
+    parts.run(&short).expect(0, &[]);
+    parts
+        .sconce(&[
+            "run",
+            "manifest.json",
+            "--resume",
+            "--set",
+            "train.epochs=3",
+        ])
+        .expect(0, &[]);
+    assert!(bits(&parts) == bits(&whole), "resumed");
+    let text = json!({"kind": "regression", "train": 20});
+    whole.write(&edit(
+        edit(balanced, "/data", text),
+        "/loss",
+        json!({"kind": "mse"}),
+    ));
+    whole
+        .sconce(&["check", "manifest.json"])
+        .expect(2, &["at train.sampling", "one class of each sample"]);
+}

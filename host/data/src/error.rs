@@ -243,6 +243,11 @@ pub enum DataError {
          table, set `data.target_kind` to \"classes\""
     )]
     NotStratified,
+    /// Classes are to be balanced where samples have none, or several.
+    #[error(
+        "`train.sampling` \"balanced\" draws samples by their class, but the targets are not one class of each sample: leave it out"
+    )]
+    NotBalanced,
     /// Stratified parts that are not folds are to keep groups together.
     #[error(
         "`data.stratified` with `data.group` is for folds, `\"val\": {{\"fold\": 1, \"folds\": 5}}` without a part for `test`: a \

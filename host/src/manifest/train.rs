@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ValidateEvery;
 use crate::data::Preparation;
+use crate::data::order::Sampling;
 use crate::task::DataLimits;
 
 /// How long to train, and in which steps.
@@ -17,6 +18,9 @@ pub struct TrainConfig {
     #[serde(default = "default_batch_size")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub batch_size: usize,
+    /// How the samples of an epoch are drawn: each `once`, or `balanced`, as many of each class.
+    #[serde(default, skip_serializing_if = "Sampling::is_default")]
+    pub sampling: Sampling,
     /// Samples per batch in validation and test. Default: as in training.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000_000))]

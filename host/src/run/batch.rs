@@ -11,7 +11,8 @@ use super::measured::BatchSums;
 use super::staging::{Staging, StagingError};
 use super::update::is_weighed;
 use super::{RunError, Trainer};
-use crate::data::{Batch, Loader};
+use crate::data::order::Sampler;
+use crate::data::{Batch, Dataset, Loader};
 use crate::gradients::{Gradients, Wrong, wrong_operations};
 use crate::nn::ops::device;
 use crate::nn::{Pass, ops};
@@ -30,6 +31,18 @@ impl Trainer<'_> {
                 RunError::task("copying a batch to the device", &self.position, error)
             }
         })
+    }
+
+    /// The order of the training samples in this epoch.
+    pub(super) fn training_order(&mut self, data: &dyn Dataset) -> Result<Vec<u32>, RunError> {
+        let sampler = match self.sampler.take() {
+            Some(sampler) => sampler,
+            None => Sampler::new(self.plan.sampling, data)
+                .map_err(|error| RunError::data(&self.position, error))?,
+        };
+        let order = sampler.order(self.plan.seed, self.position.epoch);
+        self.sampler = Some(sampler);
+        Ok(order)
     }
 
     /// The batches of a loader, on the device of the parameters.

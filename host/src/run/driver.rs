@@ -207,7 +207,7 @@ impl RunDriver for Trainer<'_> {
             self.divide_evaluation(phase, division.count())?
         };
         let (data, order): (Arc<dyn Dataset>, _) = if phase == Phase::Train {
-            let order = order::training(self.plan.seed, self.position.epoch, data.len());
+            let order = self.training_order(data.as_ref())?;
             (data, order)
         } else {
             let data = data.plain().unwrap_or(data);

@@ -1,6 +1,7 @@
 //! How long to train, and in which steps.
 
 use crate::data::Preparation;
+use crate::data::order::Sampling;
 use crate::manifest::{Manifest, ValidateEvery};
 use crate::nn::Precision;
 
@@ -11,6 +12,8 @@ pub struct TrainingPlan {
     pub seed: u64,
     /// Passes over the training data; with 0 nothing is trained.
     pub epochs: u64,
+    /// How the samples of an epoch are drawn.
+    pub sampling: Sampling,
     /// Samples per training batch, at least 1.
     pub batch_size: usize,
     /// Samples per batch outside training, at least 1.
@@ -39,6 +42,7 @@ impl Default for TrainingPlan {
         TrainingPlan {
             seed: 0,
             epochs: 1,
+            sampling: Sampling::default(),
             batch_size: 64,
             eval_batch_size: 256,
             accumulate: 1,
@@ -60,6 +64,7 @@ impl TrainingPlan {
         TrainingPlan {
             seed: manifest.seed,
             epochs: train.epochs,
+            sampling: train.sampling,
             batch_size: train.batch_size,
             eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
             accumulate: train.accumulate,

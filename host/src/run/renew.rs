@@ -4,7 +4,7 @@ use sconce_plugin_api::Phase;
 
 use super::failure::Leave;
 use super::{RunError, Trainer};
-use crate::data::{Loader, order};
+use crate::data::Loader;
 use crate::nn::Pass;
 use crate::parameters::{Parameter, ParameterKind};
 
@@ -34,7 +34,7 @@ impl Trainer<'_> {
             .map(|start| start..count.min(start + size))
             .collect();
         let epoch = self.position.epoch;
-        let order = order::training(self.plan.seed, epoch, data.len());
+        let order = self.training_order(data.as_ref())?;
         let loader = Loader::new(data, order, batches, epoch, self.plan.preparation);
         let mut batches = self.staged(loader)?;
         let mut moment = self.moment();

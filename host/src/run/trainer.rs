@@ -28,6 +28,7 @@ use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, TrainingPla
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::data::DataFile;
+use crate::data::order::Sampler;
 use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::manifest::DistributedConfig;
 use crate::nn::{ModuleInfo, StatisticsLog};
@@ -50,6 +51,8 @@ pub struct Trainer<'run> {
     pub(super) lateness: Lateness,
     /// What copies batches to a device, between passes.
     pub(super) uploaders: IdleUploaders,
+    /// What draws the orders of epochs, from the first on.
+    pub(super) sampler: Option<Sampler>,
     /// Counters and stage, which hooks see.
     pub(super) position: Position,
     pub(super) update: Update,
@@ -112,6 +115,7 @@ impl<'run> Trainer<'run> {
             outside: Outside::default(),
             timing: Timing::new(),
             ranks: None,
+            sampler: None,
             statistics: RefCell::default(),
         }
     }

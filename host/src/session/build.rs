@@ -7,6 +7,8 @@ use super::StartFailure;
 use super::device::{check_device, open_device};
 use super::memory::{ModelUse, check_memory};
 use super::mentioned::mentioned;
+use sconce_plugin_api::Phase;
+
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, TaskSource};
@@ -205,6 +207,17 @@ fn unfit(error: &weights::WeightsError) -> Diagnostic {
             .hint(else_hint),
         None => problem.hint(else_hint),
     }
+}
+
+/// Checks that the training samples can be drawn as the manifest wants.
+pub(super) fn check_sampling(manifest: &Manifest, task: &dyn Task) -> Result<(), StartFailure> {
+    let Some(data) = task.data(Phase::Train) else {
+        return Ok(());
+    };
+    (manifest.train.sampling.check(data.targets())).map_err(|error| {
+        let place = manifest.place("train.sampling");
+        StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+    })
 }
 
 /// Builds the manifest's optimizer.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sconce_plugin_api::Phase;
 
+use super::build::check_sampling;
 use super::hooks::{HookPlan, create_hooks};
 use super::{
     Checked, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice, check_memory,
@@ -84,6 +85,7 @@ impl Checked {
             FirstWeights::Manifest => initial_weights(&manifest, task.as_ref())?,
             FirstWeights::Checkpoint => None,
         };
+        check_sampling(&manifest, task.as_ref())?;
         let optimizer = optimizer(&manifest, task.parameters())?;
         let references = check_references(&hooks, task.as_ref(), &manifest)?;
         let mut warnings =
