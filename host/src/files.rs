@@ -119,6 +119,14 @@ pub(crate) fn open_limit_hint(words: &str) -> Option<String> {
     ))
 }
 
+/// Creates a directory if it isn't there, but none above it: if that is gone, so are the other files in it.
+pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
+    match fs_err::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// If a run's output directory is gone, a message that says so: the reason why nothing can be written to it.
 pub(crate) fn vanished(directory: &Path) -> Option<String> {
     if !matches!(directory.try_exists(), Ok(false)) {
@@ -130,9 +138,100 @@ pub(crate) fn vanished(directory: &Path) -> Option<String> {
     ))
 }
 
+/// A run's output directory as it was when the run began, whatever its path leads to later.
+#[derive(Debug)]
+pub(crate) struct HeldDirectory {
+    path: PathBuf,
+    /// Open, so that the system gives its number to no other directory.
+    #[cfg(unix)]
+    directory: std::fs::File,
+}
+
+impl HeldDirectory {
+    /// Opens the directory; none where it is not there.
+    pub(crate) fn of(path: &Path) -> Option<HeldDirectory> {
+        Some(HeldDirectory {
+            path: path.to_owned(),
+            #[cfg(unix)]
+            directory: std::fs::File::open(path).ok()?,
+        })
+    }
+
+    /// If the path leads to this directory no more, a message that says so: nothing more can be written to it.
+    pub(crate) fn vanished(&self) -> Option<String> {
+        let is_same = self.is_same();
+        if is_same != Some(false) {
+            return vanished(&self.path);
+        }
+        let now = match self.path_now() {
+            Some(path) => format!("; what was saved is in `{}`", path.display()),
+            None => String::new(),
+        };
+        Some(format!(
+            "the output directory `{}` is not the one in which the run began: that was removed, renamed or unmounted, and \
+             there is another in its place{now}",
+            self.path.display()
+        ))
+    }
+
+    /// Whether the path leads to this directory; none if that is unknown, as where there is nothing.
+    #[cfg(unix)]
+    fn is_same(&self) -> Option<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let (held, found) = (
+            self.directory.metadata().ok()?,
+            std::fs::metadata(&self.path).ok()?,
+        );
+        Some((held.dev(), held.ino()) == (found.dev(), found.ino()))
+    }
+
+    #[cfg(not(unix))]
+    fn is_same(&self) -> Option<bool> {
+        None
+    }
+
+    /// Where the directory is now, if it still is and the system says so.
+    #[cfg(target_os = "linux")]
+    fn path_now(&self) -> Option<PathBuf> {
+        use std::os::fd::AsRawFd;
+        let link = format!("/proc/self/fd/{}", self.directory.as_raw_fd());
+        let path = std::fs::read_link(link).ok()?;
+        path.is_dir().then_some(path)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn path_now(&self) -> Option<PathBuf> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_in_the_place_of_another_is_not_it() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("run");
+        std::fs::create_dir(&path).expect("made");
+        let held = HeldDirectory::of(&path).expect("it is there");
+        assert_eq!(held.vanished(), None);
+        let moved = place.path().join("moved");
+        std::fs::rename(&path, &moved).expect("moved");
+        let gone = held.vanished().expect("gone");
+        assert!(gone.contains("is not there any more"), "{gone}");
+        std::fs::create_dir(&path).expect("made again");
+        let other = held.vanished().expect("another");
+        assert!(other.contains("there is another in its place"), "{other}");
+        assert!(
+            !cfg!(target_os = "linux") || other.contains("moved`"),
+            "{other}"
+        );
+        // A link to the directory leads to it.
+        std::fs::remove_dir(&path).expect("removed");
+        std::os::unix::fs::symlink(&moved, &path).expect("linked");
+        assert_eq!(held.vanished(), None);
+    }
 
     #[test]
     fn a_file_is_replaced_and_nothing_is_left_beside_it() {

@@ -140,8 +140,8 @@ fn a_later_signal_does_not_cost_the_checkpoint_that_is_being_written() {
 
 #[test]
 fn an_output_directory_that_vanished_is_named_as_the_reason() {
-    let vanish = json!({"hook": "wrecker", "config": {"at": "after_iter", "how": "vanish", "after_iteration": 2}});
-    let save = json!({"hook": "asker", "config": {"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "late", "after_iteration": 4, "once": true}});
+    let vanish = json!({"hook": "wrecker", "config": {"at": "after_iter", "how": "vanish", "after_iteration": 4}});
+    let save = json!({"hook": "asker", "config": {"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "late", "after_iteration": 5, "once": true}});
     let fault = json!({"hook": "fault", "phases": ["train"], "config": {"at": "after_iter", "how": "error", "from_call": 5}});
     let gone = "is not there any more: it was removed, renamed or unmounted during the run";
     for (hooks, code, words) in [
@@ -173,6 +173,37 @@ fn an_output_directory_that_vanished_is_named_as_the_reason() {
             "there is nothing"
         );
         assert!(!place.path("out").exists(), "it is not made again");
+    }
+}
+
+/// A run goes on in no other directory than the one it began in: neither its checkpoints nor its results are divided.
+#[test]
+fn a_directory_in_the_place_of_the_outputs_is_not_written_to() {
+    let another = |iteration: u64| json!({"hook": "wrecker", "config": {"at": "after_iter", "how": "another", "after_iteration": iteration}});
+    let save = json!({"hook": "asker", "config": {"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "late", "after_iteration": 5, "once": true}});
+    for (hooks, words) in [
+        // At the beginning of the next epoch, before a checkpoint, and before the results.
+        (json!([another(2)]), "error: the output directory `"),
+        (
+            json!([another(4), save]),
+            "the checkpoint `late` is not saved: the output directory `",
+        ),
+        (
+            json!([another(5)]),
+            "the run's results can't be written: the output directory `",
+        ),
+    ] {
+        let place = place();
+        let finished = place.run(&manifest(hooks)).expect(7, &[words]);
+        finished.expect(7, &["is not the one in which the run began", "out.moved`"]);
+        let files = |directory: &str| {
+            let entries = std::fs::read_dir(place.path(directory)).expect("a directory");
+            entries
+                .map(|entry| entry.expect("an entry").file_name())
+                .collect::<Vec<_>>()
+        };
+        assert!(files("out").is_empty(), "{:?}", files("out"));
+        assert!(files("out.moved").contains(&"manifest.json".into()));
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::directory::{self, Saved};
 use super::objects::hash_of;
 use super::{Checkpoint, CheckpointError, Files, RawFiles};
 use sconce_data::regular_file::read_regular;
 
-use crate::files::{aside, sync_directory, vanished};
+use crate::files::{HeldDirectory, aside, make_directory, sync_directory, vanished};
 
 /// Name of the link to the last checkpoint; not allowed as a tag.
 pub use sconce_plugin_api::ext::LATEST;
@@ -18,6 +19,8 @@ use sconce_plugin_api::ext::check_tag;
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
+    /// The run's directory as it was at the run's start, while there is a run.
+    held: Option<Arc<HeldDirectory>>,
 }
 
 impl Store {
@@ -28,7 +31,19 @@ impl Store {
 
     /// Returns the store with this directory of checkpoints.
     pub(super) fn at(directory: PathBuf) -> Store {
-        Store { directory }
+        Store {
+            directory,
+            held: None,
+        }
+    }
+
+    /// Holds the run's directory: what is written later is for it, and not for another in its place.
+    pub(crate) fn holding(self) -> Store {
+        let held = self.directory.parent().and_then(HeldDirectory::of);
+        Store {
+            held: held.map(Arc::new),
+            ..self
+        }
     }
 
     /// Path of the directory.
@@ -49,6 +64,9 @@ impl Store {
             needed: files.bytes(),
             free: None,
         };
+        if let Some(reason) = self.lost() {
+            return Err(CheckpointError::Vanished(reason));
+        }
         let made = self.make().and_then(|()| self.clear_aside(&files.tag));
         let written = made.map_err(failed).and_then(|()| {
             let (saved, earlier) = directory::write(&self.path_of(&files.tag), files)?;
@@ -64,17 +82,21 @@ impl Store {
         })
     }
 
-    /// Creates the directory, but not the run's directory above it: if that is gone, so are the run's
-    /// other files.
+    /// Creates the directory, but not the run's directory above it.
     pub(super) fn make(&self) -> io::Result<()> {
-        match fs_err::create_dir(&self.directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
+        make_directory(&self.directory)
     }
 
-    /// If the run's output directory is gone, a message that says so.
+    /// If the directory that the run [holds](Store::holding) is gone, or another is in its place, a message that says so.
+    pub(crate) fn lost(&self) -> Option<String> {
+        self.held.as_ref()?.vanished()
+    }
+
+    /// As [`lost`](Store::lost); also if no directory is held, and none is there.
     pub(crate) fn vanished(&self) -> Option<String> {
+        if let Some(held) = &self.held {
+            return held.vanished();
+        }
         vanished(self.directory.parent()?)
     }
 

@@ -173,7 +173,7 @@ fn try_run(
         let path = opened.unwrap_or(directory).to_owned();
         (path.clone(), path)
     };
-    let store = Store::of(&run_path);
+    let store = Store::of(&run_path).holding();
 
     // Kept until everything of the run is written.
     let guard = watch(&own_path, &prepared, team);
@@ -217,7 +217,7 @@ fn try_run(
         None => ready.run(),
     };
     drop(looks);
-    let is_written = !is_first || write_results(&run_path, &mut report, &prepared, &origin);
+    let is_written = !is_first || write_results(&store, &mut report, &prepared, &origin);
     drop(output);
     Ok(Ended {
         out_of_memory: out_of_memory(&report, &prepared, tasks),
@@ -432,11 +432,22 @@ impl<'a> Origin<'a> {
 
 /// Writes the run's weights and its model, if it finished, and its record; returns whether they were written.
 fn write_results(
-    directory: &Path,
+    store: &Store,
     report: &mut RunReport,
     prepared: &Prepared,
     origin: &Origin<'_>,
 ) -> bool {
+    let Some(directory) = store.directory().parent() else {
+        return false;
+    };
+    let gone = |reason: String| {
+        let problem = format!("the run's results can't be written: {reason}");
+        output::diagnostics(&[Diagnostic::new(problem)]);
+        false
+    };
+    if let Some(reason) = store.lost() {
+        return gone(reason);
+    }
     let mut problems = Vec::new();
     let parameters = prepared.task.parameters();
     if matches!(
@@ -459,10 +470,9 @@ fn write_results(
     if problems.is_empty() {
         return true;
     }
-    let problems = match files::vanished(directory) {
-        Some(reason) => vec![format!("the run's results can't be written: {reason}")],
-        None => problems,
-    };
+    if let Some(reason) = store.vanished() {
+        return gone(reason);
+    }
     let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
     output::diagnostics(&problems);
     false

@@ -13,6 +13,7 @@ use super::failure::Leave;
 use super::ranks::{AgreedStop, Ranks};
 use super::staging::Staging;
 use super::{RunError, Trainer};
+use crate::checkpoint::Store;
 use crate::data::{Batch, Dataset, Loader, order};
 use crate::dispatch::Payload;
 use crate::nn::ops;
@@ -194,6 +195,12 @@ impl RunDriver for Trainer<'_> {
         let (Some(data), Some(division)) = (self.task.data(phase), self.batches_of(phase)) else {
             return Err(RunError::NoTrainingData.into());
         };
+        if phase == Phase::Train
+            && let Some(reason) = self.saver.store.as_ref().and_then(Store::lost)
+        {
+            // All that follows would be lost.
+            return Err(RunError::Vanished(reason).into());
+        }
         let planned = if phase == Phase::Train {
             let (requested, planned) = self.accumulation();
             let mut update = self.position.update_batches.clone();

@@ -55,6 +55,9 @@ pub enum RunError {
         /// Where the first such value arose.
         place: String,
     },
+    /// The run's output directory is gone, or another is in its place.
+    #[error("{0}")]
+    Vanished(String),
     /// There is no training data.
     #[error("the task has no training data")]
     NoTrainingData,
@@ -89,6 +92,7 @@ impl RunError {
             | RunError::Optimizer { .. }
             | RunError::Audit(_)
             | RunError::NotFinite { .. }
+            | RunError::Vanished(_)
             | RunError::Team(_) => ErrorOrigin::Task,
         }
     }

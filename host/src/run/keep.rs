@@ -131,7 +131,7 @@ impl Trainer<'_> {
         let hash = fingerprint(&bytes);
         let hash = hash.get(..DIGITS).unwrap_or(&hash);
         let file = format!("{name}-{hash}.safetensors");
-        let written = fs_err::create_dir_all(&directory)
+        let written = files::make_directory(&directory)
             .and_then(|()| files::write_atomically(&directory.join(&file), &bytes));
         written.map_err(|error| error.to_string())?;
         // A file with the same name and a different hash is an older version.

@@ -204,6 +204,7 @@ impl<'run> Trainer<'run> {
             // If it can't be created, writing the first file will fail and report the reason.
             drop(std::fs::create_dir_all(directory));
         }
+        self.saver.store = self.saver.store.take().map(Store::holding);
         self.show_optimizer();
         self.begin_measuring();
         let mut error = body(&mut self).err().and_then(Leave::error);
