@@ -13,6 +13,7 @@ use sconce_plugin_api::{Point, Priority};
 use serde_json::Value;
 
 use super::StartFailure;
+use super::mentioned::first_named;
 use crate::bridge::BridgeState;
 use crate::coming_from;
 use crate::diagnostic::Diagnostic;
@@ -587,6 +588,10 @@ pub(super) fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifes
         let message = format!("the configuration of `{}`: {message}", plan.kind);
         return Diagnostic::new(message).at(manifest.place(&path));
     }
+    let path = match first_named(&plan.config, &error.message) {
+        Some(path) => plan.place_in_config(&path),
+        None => plan.json_path.clone(),
+    };
     let fault = HookFault::new(Some(&plan.spec), LifeEvent::Create, error);
-    Diagnostic::new(fault.to_string()).at(manifest.place(&plan.json_path))
+    Diagnostic::new(fault.to_string()).at(manifest.place(&path))
 }

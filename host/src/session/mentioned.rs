@@ -37,6 +37,19 @@ pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> Strin
     found.map_or_else(|| section.to_owned(), |leaf| leaf.path.clone())
 }
 
+/// The path, within a hook's configuration, of the value that an error message is about: that whose key or text is the
+/// first one in backticks.
+pub(super) fn first_named(config: &Value, message: &str) -> Option<String> {
+    let name = message.split('`').nth(1)?;
+    let mut leaves = Vec::new();
+    collect(config, "", &mut leaves);
+    let is_it = |leaf: &&Leaf| leaf.key == name || leaf.text.as_deref() == Some(name);
+    let mut found = leaves.iter().filter(is_it);
+    // Of two that are alike, the message may be about either.
+    let only = found.next().filter(|_| found.next().is_none());
+    only.map(|leaf| leaf.path.clone())
+}
+
 /// A member of the section, at any depth.
 struct Leaf {
     path: String,
@@ -81,5 +94,31 @@ fn collect(value: &Value, path: &str, leaves: &mut Vec<Leaf>) {
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_first_name_in_backticks_is_the_subject() {
+        let config =
+            json!({"tag": "{val_acc}", "best": [{"monitor": "loss", "keep": 0}], "last": "loss"});
+        for (message, path) in [
+            (
+                "the tag `{val_acc}` has `{val_acc}`; there are `{epoch}`",
+                Some("tag"),
+            ),
+            ("`keep` must be at least 1, found 0", Some("best[0].keep")),
+            ("say by `rule` what is better of `loss`", None),
+            // It is there twice.
+            ("no metric `loss`", None),
+            ("can't open the file", None),
+        ] {
+            assert_eq!(first_named(&config, message).as_deref(), path, "{message}");
+        }
     }
 }
