@@ -121,6 +121,9 @@ fn one_command_trains_all_folds_of_groups_and_compares_them() {
     assert!(!shown.contains("fold-3: has ended"), "{shown}");
     assert_eq!(place.read("cv/fold-1/run.json"), before);
     assert!(!place.read("cv/fold-3/run.json").is_empty());
+    // Folds of different manifests are not one series.
+    let changed = place.sconce(&[&run[..], &["--resume", "--set", "train.epochs=3"]].concat());
+    changed.expect(2, &["`cv/fold-1` has ended, and was of another manifest"]);
 }
 
 #[test]

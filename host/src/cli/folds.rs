@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::Value;
 
 use super::compare::{CompareArgs, compare};
 use super::past_run::PastRun;
@@ -75,11 +76,13 @@ fn directory(output: &Path, fold: u32) -> PathBuf {
     output.join(format!("fold-{fold}"))
 }
 
-/// Trains all folds in turn; returns the exit code of the first that failed.
+/// Trains all folds in turn; returns the exit code of the first that failed. `manifest` is that of the first, with all
+/// defaults.
 pub(super) fn run_all(
     folds: u32,
     output: &Path,
     resumes: Option<&str>,
+    manifest: &Value,
 ) -> Result<u8, StartFailure> {
     let refused = |problem: Diagnostic| Err(StartFailure::usage(vec![problem]));
     if Launch::of_this_process().is_some_and(|launch| launch.size > 1) {
@@ -99,7 +102,21 @@ pub(super) fn run_all(
     for fold in 1..=folds {
         let own = directory(output, fold);
         let title = format!("fold {fold} of {folds}, in {}", own.display());
-        if resumes.is_some() && has_ended(&own) {
+        let ended = resumes.and_then(|_| PastRun::read(&own));
+        if let Some(run) = ended.filter(PastRun::is_complete) {
+            let mut manifest = manifest.clone();
+            if let Some(number) = manifest.pointer_mut("/data/val/fold") {
+                *number = fold.into();
+            }
+            if run.manifest != manifest {
+                let problem = format!(
+                    "the run in `{}` has ended, and was of another manifest",
+                    own.display()
+                );
+                return refused(Diagnostic::new(problem).hint(
+                    "`--overwrite` in place of `--resume` trains all folds again; `--output` keeps the others",
+                ));
+            }
             output::line(&format!("{title}: has ended"));
             continue;
         }
@@ -116,11 +133,6 @@ pub(super) fn run_all(
     }
     let runs = (1..=folds).map(|fold| directory(output, fold));
     Ok(compare(&CompareArgs::of(runs.collect())))
-}
-
-/// Whether a directory has a run that was trained to its end.
-fn has_ended(directory: &Path) -> bool {
-    PastRun::read(directory).is_some_and(|run| run.is_complete())
 }
 
 /// The folds' processes, one at a time.
