@@ -114,8 +114,10 @@ pub(crate) fn open_limit_hint(words: &str) -> Option<String> {
         return None;
     }
     let most = most_open()?;
+    // A common limit, or clearly more than what was not enough.
+    let enough = most.saturating_mul(4).max(1024);
     Some(format!(
-        "this process may have {most} files open at once; `ulimit -n 1024` before it allows more"
+        "this process may have {most} files open at once; `ulimit -n {enough}` before it allows more"
     ))
 }
 

@@ -13,7 +13,7 @@ pub enum OptimizerConfig {
     /// Stochastic gradient descent, optionally with momentum.
     Sgd {
         /// The learning rate, above 0.
-        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        #[schemars(extend("exclusiveMinimum" = 0.0, "examples" = [0.01]))]
         learning_rate: f64,
         /// The momentum, from 0 (none) to below 1.
         #[serde(default)]
@@ -37,7 +37,7 @@ pub enum OptimizerConfig {
     /// Adam.
     Adam {
         /// The learning rate, above 0.
-        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        #[schemars(extend("exclusiveMinimum" = 0.0, "examples" = [0.001]))]
         learning_rate: f64,
         /// Decay rate of the moving average of gradients, from 0 to below 1.
         #[serde(default = "default_beta1")]
@@ -63,7 +63,7 @@ pub enum OptimizerConfig {
     #[serde(rename = "adamw")]
     AdamW {
         /// The learning rate, above 0.
-        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        #[schemars(extend("exclusiveMinimum" = 0.0, "examples" = [0.001]))]
         learning_rate: f64,
         /// Decay rate of the moving average of gradients, from 0 to below 1.
         #[serde(default = "default_beta1")]
@@ -89,7 +89,7 @@ pub enum OptimizerConfig {
     #[serde(rename = "rmsprop")]
     RmsProp {
         /// The learning rate, above 0.
-        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        #[schemars(extend("exclusiveMinimum" = 0.0, "examples" = [0.001]))]
         learning_rate: f64,
         /// Decay rate of the moving average of squared gradients, from 0 to below 1.
         #[serde(default = "default_alpha")]
@@ -117,7 +117,7 @@ pub enum OptimizerConfig {
     /// Lion: steps of equal size, by the sign of a moving average.
     Lion {
         /// The learning rate, above 0.
-        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        #[schemars(extend("exclusiveMinimum" = 0.0, "examples" = [0.0001]))]
         learning_rate: f64,
         /// Weight of the moving average in a step's direction, from 0 to below 1.
         #[serde(default = "default_beta1")]
