@@ -10,8 +10,9 @@ use clap::Args;
 use serde_json::Value;
 
 use super::compare::{CompareArgs, compare};
+use super::output;
 use super::past_run::PastRun;
-use super::{output, resume};
+use super::resume::{self, ResumeArgs};
 use crate::checkpoint::{LATEST, Store};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
@@ -81,9 +82,10 @@ fn directory(output: &Path, fold: u32) -> PathBuf {
 pub(super) fn run_all(
     folds: u32,
     output: &Path,
-    resumes: Option<&str>,
+    arguments: &ResumeArgs,
     manifest: &Value,
 ) -> Result<u8, StartFailure> {
+    let resumes = arguments.resume.as_deref();
     let refused = |problem: Diagnostic| Err(StartFailure::usage(vec![problem]));
     if Launch::of_this_process().is_some_and(|launch| launch.size > 1) {
         return refused(
@@ -125,6 +127,14 @@ pub(super) fn run_all(
             let problem = format!("the process of fold {fold} can't be started: {error}");
             StartFailure::usage(vec![Diagnostic::new(problem)])
         })?;
+        if arguments.overwrite && fold == 1 && ![exit::USAGE, exit::PLUGIN].contains(&code) {
+            // Of an earlier series: `--resume` would take them for folds of this one.
+            for later in 2..=folds {
+                drop(std::fs::remove_file(
+                    directory(output, later).join("run.json"),
+                ));
+            }
+        }
         if code != exit::DONE {
             output::line(&format!("go on with fold {fold} of {folds} and the rest:"));
             output::line(&format!("  {}", resume::command_for_all()));
@@ -149,7 +159,8 @@ impl Processes {
         }
     }
 
-    /// Runs this command line for one fold to its end; returns the exit code. Signals are passed on.
+    /// Runs this command line for one fold to its end; returns the exit code. Signals are passed on, and end the series also
+    /// where the fold had ended before it saw one.
     fn run(&self, fold: u32) -> std::io::Result<u8> {
         let mut child = command(fold)?
             .env(
@@ -157,12 +168,16 @@ impl Processes {
                 std::process::id().to_string(),
             )
             .spawn()?;
+        let mut passed_on = None;
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(super::passed_on::code_of(status));
+                let code = super::passed_on::code_of(status);
+                let of_signal = passed_on.filter(|_| code == exit::DONE);
+                return Ok(of_signal.unwrap_or(code));
             }
             for signal in self.signals.arrived() {
                 super::passed_on::send(&child, signal);
+                passed_on = u8::try_from(128 + signal.as_raw()).ok();
             }
             std::thread::sleep(LOOK);
         }

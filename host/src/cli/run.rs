@@ -69,8 +69,7 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, St
         let manifest = manifest::load(&arguments.manifest.file, &overlay, tasks.source());
         let manifest = manifest.map_err(StartFailure::usage)?;
         let output = arguments.output.as_ref().unwrap_or(&manifest.output);
-        let resumes = arguments.resume.resume.as_deref();
-        return folds::run_all(folds, output, resumes, &resolved(&manifest)?);
+        return folds::run_all(folds, output, &arguments.resume, &resolved(&manifest)?);
     }
     let team = together::join(&arguments.manifest, &overlay, tasks)?;
     let ended = try_run(arguments, &overlay, tasks, team.as_ref());
