@@ -101,6 +101,36 @@ fn a_table_is_predicted_without_the_training_data() {
     assert_eq!(origin["data"], record["data"]);
 }
 
+/// Dates and embedded categories, of which the model learns vectors.
+#[test]
+fn dates_and_embedded_categories_are_predicted_without_the_training_data() {
+    let place = Workplace::new(&[]);
+    let row = |row: usize| {
+        let (day, shop) = (row % 28 + 1, (row * 7) % 5 + 100);
+        format!("{day}/{}/2024,{shop},{}\n", row % 12 + 1, row % 3)
+    };
+    let rows: Vec<String> = (0..60).map(row).collect();
+    place.write_text("training.csv", &format!("day,shop,sold\n{}", rows.concat()));
+    let data = json!({"kind": "csv", "file": "training.csv", "target": "sold", "dates": ["day"],
+        "embed": ["shop"], "val": {"count": 10}, "test": {"count": 10}});
+    let manifest = edit(tiny(), "/data", data);
+    let model = json!({"kind": "mlp", "hidden": [4], "embedding_width": 3});
+    let manifest = edit(edit(manifest, "/model", model), "/hooks", json!([]));
+    place.run(&manifest).expect(0, &[]);
+    let shown = place.sconce(&["summary", "manifest.json"]).expect(0, &[]);
+    assert!(
+        shown.stdout.contains("embed-categories"),
+        "{}",
+        shown.stdout
+    );
+    place.write_text("input.csv", "shop,day\n101,31/1/2025\n104,3/4/2024\n");
+    assert_complete(&place, "input.csv", "training.csv");
+    place.write_text("input.csv", "shop,day\n107,31/1/2025\n");
+    predict(&place, "out", "input.csv").expect(2, &["line 2", "the category `107`"]);
+    place.write_text("input.csv", "shop,day\n101,1/31/2025\n");
+    predict(&place, "out", "input.csv").expect(2, &["line 2", "dates such as", "`1/31/2025`"]);
+}
+
 #[test]
 fn no_prediction_moves_when_the_training_data_change() {
     let place = on_table();

@@ -245,14 +245,15 @@ fn a_table_says_target_task_and_what_it_leaves_out() {
             "`price`, by its name",
             "regression",
             "`column1`: an identifier",
-            "`sold`: dates",
+            "dates   `sold`, such as `2024-01-",
             "`uuid`: an identifier",
         ],
     );
     let data = &manifest["data"];
     assert_eq!(data["target"], "price");
     assert_eq!(data["target_scaling"], "standard");
-    assert_eq!(data["ignore"], json!(["column1", "sold", "uuid"]));
+    assert_eq!(data["ignore"], json!(["column1", "uuid"]));
+    assert_eq!(data["dates"], json!(["sold"]));
     assert_eq!(manifest["hooks"][2]["config"]["best"][0]["monitor"], "rmse");
 
     // Yes and no of which one is rare: accuracy alone says little.
@@ -307,6 +308,26 @@ fn a_table_says_target_task_and_what_it_leaves_out() {
     let missing = ["", "NA", "NaN", "null", "?", "None", "n/a"];
     assert_eq!(manifest["data"]["missing"], json!(missing));
     assert_eq!(manifest["data"]["ignore"], Value::Null);
+
+    let rentals = lines("when,seen,fee,rented", 60, |row| {
+        let (day, month) = (row % 28 + 1, row % 12 + 1);
+        format!(
+            "{day}/{month}/2024 17:05,{}/{month}/24,{row}.5,{}",
+            row % 12 + 1,
+            row * 3
+        )
+    });
+    place.write_text("rentals.csv", &rentals);
+    let manifest = trains(
+        &place,
+        &["rentals.csv", "--target", "rented"],
+        &[
+            "dates   `when`, such as `1/1/2024 17:05`",
+            "`data.date_order`",
+        ],
+    );
+    assert_eq!(manifest["data"]["dates"], json!(["when"]));
+    assert_eq!(manifest["data"]["ignore"], json!(["seen"]));
 
     let penguins = lines("species,island,mass,sex", 60, |row| {
         let sex = ["MALE", "FEMALE", "NA"][row % 3];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 
-use super::{Batch, DataError, Dataset, SampleOrigin, Targets};
+use super::{Batch, DataError, Dataset, Inputs, SampleOrigin, Targets};
 
 /// Targets of some samples, one after the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +106,7 @@ pub(super) struct NumberDataset {
     /// Indices of its samples.
     indices: Vec<u32>,
     targets: Targets,
+    content: Inputs,
     rows: RowSelection,
     /// Weight of each sample in the loss, if they have any.
     weights: Option<Arc<[f32]>>,
@@ -120,6 +121,7 @@ impl NumberDataset {
             samples,
             indices,
             targets,
+            content: Inputs::Numbers,
             rows: RowSelection::None,
             weights: None,
             has_targets: true,
@@ -131,6 +133,12 @@ impl NumberDataset {
     pub(super) fn all(samples: Samples, targets: Targets) -> NumberDataset {
         let indices = (0..samples.count as u32).collect();
         NumberDataset::new(Arc::new(samples), indices, targets)
+    }
+
+    /// Says what the inputs are, if not only numbers.
+    pub(super) fn containing(mut self, content: Inputs) -> NumberDataset {
+        self.content = content;
+        self
     }
 
     /// Marks the samples as all rows of a file.
@@ -173,6 +181,10 @@ impl Dataset for NumberDataset {
 
     fn sample_shape(&self) -> &[usize] {
         &self.samples.shape
+    }
+
+    fn inputs(&self) -> Inputs {
+        self.content.clone()
     }
 
     fn targets(&self) -> &Targets {

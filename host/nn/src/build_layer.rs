@@ -2,8 +2,9 @@
 
 use super::build::{Builder, LayerProblem, Made};
 use super::layers::{
-    Attention, AttentionOptions, BatchNorm, BatchNormOptions, Conv1d, Conv2d, ConvOptions, Dropout,
-    Embedding, LayerNorm, LinearOptions, Pool2d, PositionEmbedding, RmsNorm, Rotary, Stateless,
+    Attention, AttentionOptions, BatchNorm, BatchNormOptions, CategoryEmbeddings, Conv1d, Conv2d,
+    ConvOptions, Dropout, Embedding, LayerNorm, LinearOptions, Pool2d, PositionEmbedding, RmsNorm,
+    Rotary, Stateless,
 };
 use super::ops::{self, PoolKind, Window};
 use super::{Activation, Extent, InitConfig, Layer, LayerConfig, Linear, Signal};
@@ -26,7 +27,11 @@ impl Builder<'_> {
             LayerConfig::Embedding { width, init, .. } => {
                 return self.embedding(name, input, *width, *init);
             }
-            LayerConfig::Flatten { .. } | LayerConfig::Reshape { .. } => {}
+            LayerConfig::EmbedCategories { width, init, .. } => {
+                return self.embed_categories(name, input, *width, *init);
+            }
+            LayerConfig::Flatten { .. } | LayerConfig::Reshape { .. }
+                if !matches!(input.content, Inputs::Columns(_)) => {}
             _ => wants_numbers(input)?,
         }
         match config {
@@ -111,6 +116,7 @@ impl Builder<'_> {
                 })
             }
             LayerConfig::Embedding { .. }
+            | LayerConfig::EmbedCategories { .. }
             | LayerConfig::Sequential { .. }
             | LayerConfig::Residual { .. } => Err(LayerProblem::new("is not a layer by itself")),
         }
@@ -252,6 +258,27 @@ impl Builder<'_> {
         })
     }
 
+    fn embed_categories(
+        &mut self,
+        name: &str,
+        input: &Signal,
+        width: Option<usize>,
+        init: Option<InitConfig>,
+    ) -> Result<Made, LayerProblem> {
+        let Inputs::Columns(categories) = &input.content else {
+            return Err(LayerProblem::new(format!(
+                "wants a table's rows with categories to embed, its input is {input}; list columns in `data.embed`"
+            )));
+        };
+        let mut scope = self.parameters.scope(name);
+        let layer = CategoryEmbeddings::new(&mut scope, categories, width, init.map(Init::from))?;
+        Ok(Made {
+            layer: Box::new(layer),
+            output: Signal::numbers([CategoryEmbeddings::output_width(categories, width)]),
+            flops: 0,
+        })
+    }
+
     fn attention(
         &mut self,
         config: &LayerConfig,
@@ -333,7 +360,7 @@ fn reshape(input: &Signal, shape: Vec<usize>) -> Result<Made, LayerProblem> {
     }
     let output = Signal {
         shape: shape.clone(),
-        content: input.content,
+        content: input.content.clone(),
     };
     let layer = Stateless(move |x: &candle_core::Tensor| {
         let batch = x.dim(0)?;
@@ -446,6 +473,10 @@ fn divides(groups: usize, inputs: usize, outputs: usize) -> Result<(), LayerProb
 fn wants_numbers(input: &Signal) -> Result<(), LayerProblem> {
     match input.content {
         Inputs::Numbers => Ok(()),
+        Inputs::Columns(_) => Err(LayerProblem::new(format!(
+            "wants numbers, its input is {input}; put `embed-categories` in front of it, or take the columns out of \
+             `data.embed`"
+        ))),
         Inputs::Tokens(_) => Err(LayerProblem::new(format!(
             "wants numbers, its input is {input}; put an `embedding` in front of it"
         ))),

@@ -57,10 +57,10 @@ pub enum ModelError {
 }
 
 impl ModelConfig {
-    /// Returns the layers of the model, for samples with `rank` dimensions.
-    pub fn layers(&self, rank: usize) -> Vec<LayerConfig> {
+    /// Returns the layers of the model, for samples like `input`.
+    pub fn layers(&self, input: &Signal) -> Vec<LayerConfig> {
         match self {
-            ModelConfig::Mlp(config) => mlp(config, rank),
+            ModelConfig::Mlp(config) => mlp(config, input),
             ModelConfig::Convnet(config) => convnet(config),
             ModelConfig::Resnet(config) => resnet(config),
             ModelConfig::Vit(config) => vit(config),
@@ -82,6 +82,7 @@ impl ModelConfig {
                 format!("images of shape {:?}", input.shape),
                 &["mlp", "convnet", "resnet", "vit"],
             ),
+            (Inputs::Columns(_), _) => ("a table's rows".to_owned(), &["mlp"]),
             (Inputs::Numbers, _) => (format!("samples of shape {:?}", input.shape), &["mlp"]),
         };
         let (kind, wants) = match self {
@@ -120,12 +121,7 @@ impl ModelConfig {
         {
             return Err(ModelError::EmptyLayer(empty));
         }
-        Ok(build(
-            &self.layers(input.shape.len()),
-            parameters,
-            input,
-            targets,
-        )?)
+        Ok(build(&self.layers(input), parameters, input, targets)?)
     }
 }
 
@@ -145,6 +141,7 @@ mod tests {
             hidden: vec![128],
             activation: Activation::Relu,
             dropout: 0.0,
+            embedding_width: None,
         });
         assert_eq!(config, expected);
         let schema = serde_json::to_value(schemars::schema_for!(ModelConfig)).expect("a schema");

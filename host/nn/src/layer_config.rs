@@ -191,6 +191,20 @@ pub enum LayerConfig {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         init: Option<InitConfig>,
     },
+    /// Replaces each category of a table's row by a learned vector: the columns of `data.embed`. Other inputs stay as they
+    /// are.
+    EmbedCategories {
+        /// Name of the layer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Length of the vectors of all columns. Default: 1.6 · categories^0.56, at most 600, for each column.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1))]
+        width: Option<usize>,
+        /// Initialisation of the tables. Default: standard normal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        init: Option<InitConfig>,
+    },
     /// Adds a learned vector to each position of (length, width).
     PositionEmbedding {
         /// Name of the layer.
@@ -369,6 +383,7 @@ impl LayerConfig {
             LayerConfig::RmsNorm { .. } => "rms-norm",
             LayerConfig::Dropout { .. } => "dropout",
             LayerConfig::Embedding { .. } => "embedding",
+            LayerConfig::EmbedCategories { .. } => "embed-categories",
             LayerConfig::PositionEmbedding { .. } => "position-embedding",
             LayerConfig::Attention { .. } => "attention",
             LayerConfig::Activation { function, .. } => function.name(),
@@ -401,6 +416,7 @@ impl LayerConfig {
             | LayerConfig::RmsNorm { name, .. }
             | LayerConfig::Dropout { name, .. }
             | LayerConfig::Embedding { name, .. }
+            | LayerConfig::EmbedCategories { name, .. }
             | LayerConfig::PositionEmbedding { name, .. }
             | LayerConfig::Attention { name, .. }
             | LayerConfig::Activation { name, .. }

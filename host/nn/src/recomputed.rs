@@ -72,7 +72,7 @@ mod tests {
         let config: ModelConfig = serde_json::from_value(config).expect("a model");
         let names = (0..4).map(|class| class.to_string()).collect();
         let targets = match input.content {
-            Inputs::Numbers => Targets::Class(names),
+            Inputs::Numbers | Inputs::Columns(_) => Targets::Class(names),
             Inputs::Tokens(_) => Targets::ClassPerPosition(names),
         };
         let mut parameters = Parameters::new(5, DType::F32, &sconce_ops::device::for_tests());
@@ -85,7 +85,7 @@ mod tests {
         let shape = [&[6], &input.shape[..]].concat();
         let count: usize = shape.iter().product();
         let tensor = match input.content {
-            Inputs::Numbers => {
+            Inputs::Numbers | Inputs::Columns(_) => {
                 let values: Vec<f32> = (0..count).map(|_| stream.normal() as f32).collect();
                 Tensor::from_vec(values, shape, &sconce_ops::device::for_tests())
             }

@@ -1,10 +1,15 @@
 //! Kinds of inputs and targets, for which a model is built.
 
+use std::sync::Arc;
+
 /// Content of a sample's input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inputs {
     /// Values of type `f32`, normalised.
     Numbers,
+    /// A table's row of type `f32`. For each input the number of categories that it can be, numbered from 1, or 0 if it
+    /// is a number of another kind.
+    Columns(Arc<[usize]>),
     /// Tokens of type `u32`, indices into a vocabulary of this size.
     Tokens(usize),
 }

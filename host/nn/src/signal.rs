@@ -44,8 +44,17 @@ pub(crate) fn product(sizes: &[usize]) -> usize {
 
 impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.content {
+        match &self.content {
             Inputs::Numbers => write!(f, "numbers of shape {:?}", self.shape),
+            Inputs::Columns(categories) => {
+                let embedded = categories.iter().filter(|categories| **categories > 0);
+                let count = embedded.count();
+                write!(
+                    f,
+                    "rows of shape {:?}, {count} of them categories",
+                    self.shape
+                )
+            }
             Inputs::Tokens(vocabulary) => {
                 write!(f, "tokens below {vocabulary} of shape {:?}", self.shape)
             }

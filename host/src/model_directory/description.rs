@@ -71,7 +71,7 @@ impl Signature {
             input_shape: preprocessing.sample_shape(),
             tokens: match preprocessing.inputs() {
                 Inputs::Tokens(count) => Some(count),
-                Inputs::Numbers => None,
+                Inputs::Numbers | Inputs::Columns(_) => None,
             },
             output: match targets {
                 Targets::Class(_) => OutputKind::Classes,

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::date::{WrittenDate, is_date};
 use super::scan::{Missing, Scan, number, why_no_number};
 use super::table::{Table, twice};
-use super::{CsvConfig, CsvError};
+use super::{CsvConfig, CsvError, DateOrder};
 use crate::printable::printable;
 
 /// Kind of a column's values.
@@ -13,6 +14,16 @@ use crate::printable::printable;
 pub(super) enum ColumnKind {
     Numeric,
     Categorical,
+    Date(DateForm),
+}
+
+/// What the dates of a column have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DateForm {
+    /// Order of day and month; none if all dates say which is which.
+    pub(super) order: Option<DateOrder>,
+    pub(super) has_days: bool,
+    pub(super) has_times: bool,
 }
 
 /// An input column.
@@ -28,6 +39,8 @@ const COLUMNS: &str = "`data.columns`";
 const IGNORE: &str = "`data.ignore`";
 const NUMERIC: &str = "`data.numeric`";
 const CATEGORICAL: &str = "`data.categorical`";
+const DATES: &str = "`data.dates`";
+const EMBED: &str = "`data.embed`";
 pub(super) const TARGET: &str = "`data.target`";
 pub(super) const GROUP: &str = "`data.group`";
 pub(super) const WEIGHT: &str = "`data.weight`";
@@ -122,6 +135,8 @@ fn check_names(table: &Table, config: &CsvConfig) -> Result<(), CsvError> {
         (IGNORE, &config.ignore),
         (NUMERIC, &config.numeric),
         (CATEGORICAL, &config.categorical),
+        (DATES, &config.dates),
+        (EMBED, config.embed.listed()),
     ];
     for (key, names) in lists {
         for name in names {
@@ -141,6 +156,14 @@ fn check_names(table: &Table, config: &CsvConfig) -> Result<(), CsvError> {
         (TARGET, target, IGNORE, &config.ignore),
         (COLUMNS, columns, IGNORE, &config.ignore),
         (NUMERIC, &config.numeric, CATEGORICAL, &config.categorical),
+        (DATES, &config.dates, TARGET, target),
+        (DATES, &config.dates, IGNORE, &config.ignore),
+        (DATES, &config.dates, NUMERIC, &config.numeric),
+        (DATES, &config.dates, CATEGORICAL, &config.categorical),
+        (EMBED, config.embed.listed(), TARGET, target),
+        (EMBED, config.embed.listed(), IGNORE, &config.ignore),
+        (EMBED, config.embed.listed(), NUMERIC, &config.numeric),
+        (EMBED, config.embed.listed(), DATES, &config.dates),
     ] {
         if let Some(name) = one.iter().find(|name| other.contains(name)) {
             return Err(contradiction(name, first, second));
@@ -171,7 +194,11 @@ fn kind(
             name: name.clone(),
         });
     }
-    if config.categorical.contains(name) {
+    if config.dates.contains(name) {
+        let form = DateForm::of(table, config.date_order, missing, name, place)?;
+        return Ok(ColumnKind::Date(form));
+    }
+    if config.categorical.contains(name) || config.embed.listed().contains(name) {
         return Ok(ColumnKind::Categorical);
     }
     let Some(text) = scan.first_text else {
@@ -192,9 +219,88 @@ fn kind(
             name: name.clone(),
             found,
             rows,
+            are_dates: scan.texts.keys().all(|text| is_date(text)),
         });
     }
     Ok(ColumnKind::Categorical)
+}
+
+impl DateForm {
+    /// Finds what the dates of a column have in common.
+    pub(super) fn of(
+        table: &Table,
+        order: Option<DateOrder>,
+        missing: &Missing,
+        name: &str,
+        place: usize,
+    ) -> Result<DateForm, CsvError> {
+        let rows = (0..table.rows.len()).map(|row| (row, table.field(row, place)));
+        let rows = rows.filter(|(_, text)| !missing.is(text));
+        let mut form = DateForm {
+            order,
+            has_days: false,
+            has_times: false,
+        };
+        let mut dates = Vec::new();
+        for (row, text) in rows {
+            let found = WrittenDate::parse(text);
+            let is_first = dates.is_empty();
+            let found = found.filter(|date| is_first || date.has_day() == form.has_days);
+            let date = found.ok_or_else(|| not_a_date(table, row, place, form.wanted(is_first)))?;
+            form.has_days = date.has_day();
+            form.has_times |= date.time.is_some();
+            form.order = form.order.or_else(|| date.order());
+            dates.push((row, date));
+        }
+        let line = |row| (table.file.clone(), table.line(row), name.to_owned());
+        for (row, date) in dates {
+            if date.moment(form.order).is_some() {
+                continue;
+            }
+            let (file, line, name) = line(row);
+            let found = printable(table.field(row, place));
+            return Err(match form.order {
+                None => CsvError::AmbiguousDate {
+                    file,
+                    line,
+                    name,
+                    found,
+                },
+                Some(order) => CsvError::DateOrder {
+                    file,
+                    line,
+                    name,
+                    found,
+                    order,
+                },
+            });
+        }
+        Ok(form)
+    }
+
+    fn wanted(self, is_first: bool) -> &'static str {
+        match (is_first, self.has_days) {
+            (true, _) => "dates or times such as `2024-01-31` or `17:05`",
+            (false, true) => "dates such as `2024-01-31`, as the rows above it",
+            (false, false) => "times such as `17:05`, as the rows above it",
+        }
+    }
+}
+
+/// Returns the error for a field that is not a date, where there must be one.
+pub(super) fn not_a_date(
+    table: &Table,
+    row: usize,
+    column: usize,
+    wanted: &'static str,
+) -> CsvError {
+    CsvError::NotADate {
+        file: table.file.clone(),
+        line: table.line(row),
+        name: table.names.get(column).cloned().unwrap_or_default(),
+        found: printable(table.field(row, column)),
+        wanted,
+    }
 }
 
 /// Returns the error for a field that is not a number.

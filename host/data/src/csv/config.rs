@@ -35,6 +35,17 @@ pub struct CsvConfig {
     /// Columns to treat as categorical, whatever their contents look like.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categorical: Vec<String>,
+    /// Columns with dates or times, which become several inputs: the days since 1970, the place in the year as sine and
+    /// cosine, the day of the week, and the time of day as sine and cosine if there are times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dates: Vec<String>,
+    /// Order of day and month in dates such as `3/4/2024`. Default: the one in which all dates of the column exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date_order: Option<DateOrder>,
+    /// Categorical columns that become one input each, the category's number, for the vectors that a layer
+    /// `embed-categories` learns; `true` for all. Default: an input for each category.
+    #[serde(default, skip_serializing_if = "Embedded::is_none")]
+    pub embed: Embedded,
     /// Field delimiter: one ASCII character.
     #[serde(default = "comma")]
     pub delimiter: char,
@@ -98,6 +109,66 @@ impl Names {
         match self {
             Names::One(name) => std::slice::from_ref(name),
             Names::Several(names) => names,
+        }
+    }
+}
+
+/// Columns whose categories are embedded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Embedded {
+    /// All categorical columns, or none.
+    All(bool),
+    /// These columns.
+    Columns(Vec<String>),
+}
+
+impl Default for Embedded {
+    fn default() -> Embedded {
+        Embedded::All(false)
+    }
+}
+
+impl Embedded {
+    /// Whether no column is embedded.
+    pub fn is_none(&self) -> bool {
+        match self {
+            Embedded::All(all) => !all,
+            Embedded::Columns(names) => names.is_empty(),
+        }
+    }
+
+    /// Returns the columns that are listed.
+    pub fn listed(&self) -> &[String] {
+        match self {
+            Embedded::All(_) => &[],
+            Embedded::Columns(names) => names,
+        }
+    }
+
+    pub(super) fn has(&self, name: &String) -> bool {
+        match self {
+            Embedded::All(all) => *all,
+            Embedded::Columns(names) => names.contains(name),
+        }
+    }
+}
+
+/// Order of day and month in a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DateOrder {
+    /// As in `31/1/2024`.
+    DayFirst,
+    /// As in `1/31/2024`.
+    MonthFirst,
+}
+
+impl DateOrder {
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            DateOrder::DayFirst => "such as `31/1/2024`",
+            DateOrder::MonthFirst => "such as `1/31/2024`",
         }
     }
 }

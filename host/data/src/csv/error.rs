@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::UnknownCategory;
+use super::{DateOrder, UnknownCategory};
 use crate::TargetScale;
 
 /// A table that can't be used.
@@ -159,11 +159,66 @@ pub enum CsvError {
         /// Alternative remedy.
         otherwise: &'static str,
     },
+    /// A value in a column of dates is not a date.
+    #[error(
+        "line {line} of `{}`: the column `{name}` must have {wanted}, found `{found}`; correct it, add it to \
+         `data.missing`, or take the column out of `data.dates`",
+        file.display()
+    )]
+    NotADate {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// Name of the column.
+        name: String,
+        /// Text found, printable.
+        found: String,
+        /// What the column must have.
+        wanted: &'static str,
+    },
+    /// No date of a column says which number is the day.
+    #[error(
+        "line {line} of `{}`: nothing in the column `{name}` says which number of `{found}` is the day: set \
+         `data.date_order` to \"day-first\" or \"month-first\"",
+        file.display()
+    )]
+    AmbiguousDate {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// Name of the column.
+        name: String,
+        /// Text found, printable.
+        found: String,
+    },
+    /// A date doesn't exist in the order of day and month of its column.
+    #[error(
+        "line {line} of `{}`: `{found}` in the column `{name}` is not a date {}, the order of day and month of this \
+         column: correct it, or set `data.date_order`",
+        file.display(), order.example()
+    )]
+    DateOrder {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// Name of the column.
+        name: String,
+        /// Text found, printable.
+        found: String,
+        /// Order of day and month.
+        order: DateOrder,
+    },
     /// A categorical column has almost as many different texts as rows.
     #[error(
-        "the column `{name}` of `{}` has {found} different texts in {rows} rows: list it in \
-         `data.ignore`, or in `data.categorical` if each is to become an input",
-        file.display()
+        "the column `{name}` of `{}` has {found} different texts in {rows} rows: list it in {}",
+        file.display(), if *are_dates {
+            "`data.dates`, as they are dates, or in `data.ignore`"
+        } else {
+            "`data.ignore`, or in `data.categorical` if each is to become an input"
+        }
     )]
     TooManyCategories {
         /// Path of the file.
@@ -174,6 +229,8 @@ pub enum CsvError {
         found: usize,
         /// Number of rows.
         rows: usize,
+        /// Whether all of them are dates or times.
+        are_dates: bool,
     },
     /// Several target columns are not numeric.
     #[error("targets that are classes come from one column, `data.target` names {found}")]
@@ -251,6 +308,9 @@ pub enum CsvError {
         "`data.min_count` is for `data.on_unknown` \"own\": set that, or leave `data.min_count` out"
     )]
     MinCount,
+    /// `date_order` is given, but no column has dates.
+    #[error("`data.date_order` is for the columns of `data.dates`: list them, or leave it out")]
+    DateOrderAlone,
     /// A value is missing although the options forbid it.
     #[error(
         "line {line} of `{}`: the column `{name}` is missing (`{found}`); \
@@ -329,6 +389,16 @@ pub enum CsvError {
         name: String,
         /// Text found.
         found: String,
+    },
+    /// A value of a record is not a date.
+    #[error("the column `{name}` must have {wanted}, found `{found}`")]
+    RecordDate {
+        /// Name of the column.
+        name: String,
+        /// Text found.
+        found: String,
+        /// What the column must have.
+        wanted: &'static str,
     },
     /// A category of a record does not occur in the training rows.
     #[error("{0}")]

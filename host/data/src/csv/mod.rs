@@ -5,18 +5,20 @@
 //! a column (numeric or categorical) and the classes of the target come from the complete training
 //! file.
 
+mod category_column;
 mod columns;
 mod config;
-mod date_like;
+mod date;
+mod date_column;
 mod encoder;
 mod error;
 mod format;
+mod number_column;
 mod quotes;
 mod report;
 mod row_stream;
 mod rows;
 mod scan;
-mod stored_column;
 mod survey;
 mod table;
 mod target;
@@ -26,11 +28,15 @@ mod unknown;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use category_column::{Categories, CategoryColumn, MissingCategory};
 pub use config::{
-    CsvConfig, Names, OnMissing, OnMissingTarget, OnUnknown, TargetKind, default_missing,
+    CsvConfig, DateOrder, Embedded, Names, OnMissing, OnMissingTarget, OnUnknown, TargetKind,
+    default_missing,
 };
-pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
+pub use date_column::DateColumn;
+pub use encoder::{ColumnEncoder, Encoder};
 pub use error::CsvError;
+pub use number_column::NumberColumn;
 pub use report::{ColumnReport, Contents, CsvReport};
 pub use row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
 pub use survey::{ColumnSurvey, TableSurvey, survey};
@@ -68,6 +74,9 @@ pub struct CsvData {
 pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super::DataError> {
     if config.min_count.is_some() && config.on_unknown != Some(OnUnknown::Own) {
         return Err(CsvError::MinCount.into());
+    }
+    if config.date_order.is_some() && config.dates.is_empty() {
+        return Err(CsvError::DateOrderAlone.into());
     }
     let missing = Missing::new(&config.missing);
     let format = TableFormat::of(config);
@@ -123,8 +132,10 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     )?;
     let samples = Arc::new(samples(inputs, values, total, &encoder));
     let transform = CsvTransform::new(format, Arc::clone(&encoder), target, scaling, &table);
+    let content = encoder.inputs();
     let dataset = |samples: &Arc<Samples>, indices: Vec<u32>, rows: &Arc<[usize]>| {
         NumberDataset::new(Arc::clone(samples), indices, transform.targets().clone())
+            .containing(content.clone())
             .of_rows(Arc::clone(rows))
             .weighted(weights.clone())
     };
@@ -244,7 +255,7 @@ fn own_file(
     }: &CsvTransform,
 ) -> Result<NumberDataset, super::DataError> {
     let table = Table::read(file, *format)?;
-    let names = encoder.columns.iter().map(|column| &column.name);
+    let names = encoder.columns.iter().map(ColumnEncoder::name);
     let places = names.map(|name| table.column(name, TRAINING_FILE));
     let places: Vec<usize> = places.collect::<Result<_, _>>()?;
     let target_places = target.places(&table, TRAINING_FILE)?;
@@ -268,6 +279,7 @@ fn own_file(
     let inputs = rows::encode(&table, &places, used_rows, encoder, of_training(&mut notes))?;
     let samples = samples(inputs, values, used.rows.len(), encoder);
     Ok(NumberDataset::all(samples, target.targets.clone())
+        .containing(encoder.inputs())
         .of_rows(used.rows.into())
         .weighted(weights))
 }

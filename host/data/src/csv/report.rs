@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::columns::{Column, ColumnKind};
+use super::date::WrittenDate;
 use super::rows::Used;
 use super::scan::{Missing, Scan, number};
 use super::table::Table;
@@ -52,6 +53,15 @@ pub enum Contents {
         /// Mean.
         mean: f64,
     },
+    /// Dates or times: the first and the last, and the number of different ones.
+    Dates {
+        /// The earliest, as it is written.
+        first: String,
+        /// The latest, as it is written.
+        last: String,
+        /// Number of different ones.
+        distinct: usize,
+    },
     /// Categories with the number of rows for each.
     Categories(Vec<(String, usize)>),
 }
@@ -77,7 +87,12 @@ impl CsvReport {
             incomplete: used.incomplete,
             targets: targets
                 .map(|(name, &place)| {
-                    let column = of_column(table, name, place, numeric, missing);
+                    let kind = if numeric {
+                        ColumnKind::Numeric
+                    } else {
+                        ColumnKind::Categorical
+                    };
+                    let column = of_column(table, name, place, kind, missing);
                     let may_be_classes =
                         numeric && !is_chosen && are_like_classes(table, place, missing);
                     ColumnReport {
@@ -87,10 +102,7 @@ impl CsvReport {
                 })
                 .collect(),
             inputs: inputs
-                .map(|column| {
-                    let numeric = column.kind == ColumnKind::Numeric;
-                    of_column(table, &column.name, column.place, numeric, missing)
-                })
+                .map(|column| of_column(table, &column.name, column.place, column.kind, missing))
                 .collect(),
         }
     }
@@ -100,22 +112,38 @@ fn of_column(
     table: &Table,
     name: &str,
     place: usize,
-    numeric: bool,
+    kind: ColumnKind,
     missing: &Missing,
 ) -> ColumnReport {
     let scan = Scan::of(table, place, 0..table.rows.len(), missing);
-    let contents = if numeric {
-        Contents::Numbers {
+    let contents = match kind {
+        ColumnKind::Numeric => Contents::Numbers {
             min: scan.min,
             max: scan.max,
             mean: scan.mean(),
+        },
+        ColumnKind::Categorical => {
+            let counted = scan.sorted().into_iter().map(|text| {
+                let count = scan.texts.get(text.as_str()).copied();
+                (text, count.unwrap_or(0))
+            });
+            Contents::Categories(counted.collect())
         }
-    } else {
-        let counted = scan.sorted().into_iter().map(|text| {
-            let count = scan.texts.get(text.as_str()).copied();
-            (text, count.unwrap_or(0))
-        });
-        Contents::Categories(counted.collect())
+        ColumnKind::Date(form) => {
+            let read = |text: &&str| WrittenDate::parse(text)?.moment(form.order);
+            let texts = scan.texts.keys();
+            let dates = texts.filter_map(|text| Some((read(text)?.days(), *text)));
+            let mut dates: Vec<(f64, &str)> = dates.collect();
+            dates.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let text = |date: Option<&(f64, &str)>| {
+                date.map_or_else(String::new, |(_, text)| (*text).to_owned())
+            };
+            Contents::Dates {
+                first: text(dates.first()),
+                last: text(dates.last()),
+                distinct: dates.len(),
+            }
+        }
     };
     ColumnReport {
         name: name.to_owned(),
@@ -166,6 +194,11 @@ impl fmt::Display for ColumnReport {
             Contents::Numbers { min, max, mean } => {
                 write!(f, "numbers from {min} to {max}, mean {}", short(*mean))?;
             }
+            Contents::Dates {
+                first,
+                last,
+                distinct,
+            } => write!(f, "{distinct} dates from {first} to {last}")?,
             Contents::Categories(categories) => {
                 let shown = categories.iter().take(SHOWN);
                 let shown: Vec<String> = shown

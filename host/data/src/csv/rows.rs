@@ -1,6 +1,6 @@
 //! Selection of the rows to use, and encoding of their inputs.
 
-use super::columns::not_a_number;
+use super::columns::{not_a_date, not_a_number};
 use super::encoder::{Encoder, EncodingProblem};
 use super::scan::Missing;
 use super::table::Table;
@@ -90,13 +90,14 @@ pub(super) fn encode(
     for row in rows {
         for (column, &place) in encoder.columns.iter().zip(places) {
             let text = table.field(row, place);
-            let result = column.encoding.encode(text, &missing, unknown, &mut inputs);
+            let result = column.encode(text, &missing, unknown, &mut inputs);
             let far = result.map_err(|refusal| match refusal {
                 EncodingProblem::Missing => is_missing(table, row, place, "data.on_missing"),
                 EncodingProblem::NotANumber => {
                     let otherwise = "list the column in `data.categorical`";
                     not_a_number(table, row, place, otherwise)
                 }
+                EncodingProblem::NotADate => not_a_date(table, row, place, column.wanted()),
                 EncodingProblem::Unknown => CsvError::UnknownCategory {
                     file: table.file.clone(),
                     line: table.line(row),
@@ -104,7 +105,7 @@ pub(super) fn encode(
                 },
             })?;
             if let Some(far) = far {
-                notes.add_far(|| far.at(table.line(row), &column.name));
+                notes.add_far(|| far.at(table.line(row), column.name()));
             }
         }
     }

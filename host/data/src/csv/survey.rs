@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::date_like::is_date;
+use super::columns::DateForm;
+use super::date::is_date;
 use super::format::TableFormat;
 use super::scan::{Missing, Scan, number};
 use super::table::Table;
@@ -47,6 +48,8 @@ pub struct ColumnSurvey {
     pub is_row_number: bool,
     /// Whether all values are dates or times.
     pub is_date: bool,
+    /// Whether the parts of these dates are known: all have days or none has, and which number is the day.
+    pub is_clear_date: bool,
     /// Texts in a numeric column, with the line of the first.
     pub odd: Vec<(String, u64)>,
 }
@@ -97,6 +100,7 @@ fn of_column(table: &Table, place: usize, name: &str, missing: &Missing) -> Colu
     });
     let mut fields = (0..table.rows.len()).map(|row| table.field(row, place));
     let example = fields.find(|field| !missing.is(field)).unwrap_or_default();
+    let is_date = scan.present() > 0 && scan.texts.keys().all(|text| is_date(text));
     ColumnSurvey {
         name: name.to_owned(),
         is_unnamed: table.is_unnamed(place),
@@ -108,7 +112,8 @@ fn of_column(table: &Table, place: usize, name: &str, missing: &Missing) -> Colu
         is_numeric,
         is_whole: scan.texts.keys().all(|text| whole(text).is_some()),
         is_row_number,
-        is_date: scan.present() > 0 && scan.texts.keys().all(|text| is_date(text)),
+        is_date,
+        is_clear_date: is_date && DateForm::of(table, None, missing, name, place).is_ok(),
         odd,
     }
 }

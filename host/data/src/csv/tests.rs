@@ -1,5 +1,7 @@
 //! From texts to inputs and targets, and every error of a table.
 
+mod dates;
+mod embedding;
 mod encoding;
 mod errors;
 mod reading;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::config::OnUnknown;
-use super::encoder::{ColumnEncoder, Encoder, Encoding};
+use super::date::Day;
+use super::encoder::{ColumnEncoder, Encoder};
 use super::rows::{self, EncodedRows};
 use super::table::Table;
 use super::target::TargetColumns;
@@ -62,6 +63,7 @@ impl TryFrom<StoredTransform> for CsvTransform {
     type Error = String;
 
     fn try_from(stored: StoredTransform) -> Result<CsvTransform, String> {
+        stored.encoder.check()?;
         let width = stored.encoder.width();
         if stored.width != width {
             return Err(format!(
@@ -138,7 +140,7 @@ impl CsvTransform {
 
     /// Returns the names of all columns of the training file.
     fn known_columns(&self) -> impl Iterator<Item = &String> {
-        let inputs = self.encoder.columns.iter().map(|column| &column.name);
+        let inputs = self.encoder.columns.iter().map(ColumnEncoder::name);
         inputs.chain(&self.target.names).chain(&self.ignored)
     }
 
@@ -177,10 +179,10 @@ impl CsvTransform {
         let columns = self.encoder.columns.iter();
         columns
             .map(|column| {
-                let place = names.iter().position(|name| *name == column.name);
+                let place = names.iter().position(|name| name == column.name());
                 place.ok_or_else(|| CsvError::UnknownColumn {
                     key: TRAINING_FILE,
-                    name: column.name.clone(),
+                    name: column.name().clone(),
                     file: file.to_owned(),
                     header: self.format.header,
                     known: names.to_vec(),
@@ -210,7 +212,8 @@ impl CsvTransform {
             values: known.unwrap_or_else(|_| self.target.nothing(count)),
             count,
         };
-        let samples = NumberDataset::all(samples, self.targets().clone());
+        let samples =
+            NumberDataset::all(samples, self.targets().clone()).containing(self.encoder.inputs());
         Ok(OpenedInput {
             samples: Arc::new(samples.of_input_file(has_targets)),
             notes,
@@ -227,19 +230,17 @@ impl CsvTransform {
 impl ColumnEncoder {
     fn describe(&self) -> InputDescription {
         const SHOWN: usize = 20;
-        let (kind, values) = match &self.encoding {
-            Encoding::Number {
-                seen: [min, max],
-                missing,
-                ..
-            } => {
-                let missing = match missing {
+        let (kind, values) = match self {
+            ColumnEncoder::Number(column) => {
+                let [min, max] = column.seen.map(|seen| seen.0);
+                let missing = match column.missing {
                     Some(value) => format!("; missing: {}", value.0),
                     None => "; never missing".to_owned(),
                 };
-                ("number", format!("from {} to {}{missing}", min.0, max.0))
+                ("number", format!("from {min} to {max}{missing}"))
             }
-            Encoding::Category { categories, .. } => {
+            ColumnEncoder::Category(column) => {
+                let categories = column.categories.texts();
                 let shown = categories.iter().take(SHOWN);
                 let shown: Vec<String> = shown.map(|text| format!("`{text}`")).collect();
                 let more = match categories.len().saturating_sub(SHOWN) {
@@ -248,9 +249,14 @@ impl ColumnEncoder {
                 };
                 ("category", format!("{}{more}", shown.join(", ")))
             }
+            ColumnEncoder::Date(column) if column.has_days => {
+                let [first, last] = column.seen.map(|seen| Day(seen.0));
+                ("date", format!("from {first} to {last}"))
+            }
+            ColumnEncoder::Date(_) => ("time", "hours and minutes".to_owned()),
         };
         InputDescription {
-            name: self.name.clone(),
+            name: self.name().clone(),
             kind: kind.to_owned(),
             values,
         }

@@ -43,10 +43,10 @@ pub struct FarValue {
     pub line: u64,
     /// Column of the value.
     pub column: String,
-    /// The value.
-    pub value: f64,
+    /// The value, as a number or a day.
+    pub value: String,
     /// Smallest and largest value in the training.
-    pub seen: [f64; 2],
+    pub seen: [String; 2],
 }
 
 impl InputNotes {
@@ -102,7 +102,7 @@ impl InputNotes {
 
 impl fmt::Display for FarValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [least, most] = self.seen;
+        let [least, most] = &self.seen;
         let column = printable(&self.column);
         write!(
             f,

@@ -90,6 +90,7 @@ impl Preprocessing {
     pub fn inputs(&self) -> Inputs {
         match self {
             Preprocessing::Text(text) => Inputs::Tokens(text.vocabulary().len()),
+            Preprocessing::Csv(table) => table.encoder().inputs(),
             _ => Inputs::Numbers,
         }
     }

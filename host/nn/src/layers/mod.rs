@@ -7,6 +7,7 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod category_embeddings;
 mod conv;
 mod dropout;
 mod embedding;
@@ -22,6 +23,7 @@ use candle_core::{Result, Tensor};
 pub use activation::Activation;
 pub use attention::{Attention, AttentionOptions};
 pub use batch_norm::{BatchNorm, BatchNormOptions};
+pub use category_embeddings::CategoryEmbeddings;
 pub use conv::{Conv1d, Conv2d, ConvOptions};
 pub use dropout::Dropout;
 pub use embedding::{Embedding, PositionEmbedding};

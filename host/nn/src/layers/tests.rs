@@ -2,11 +2,11 @@
 
 use candle_core::{DType, Result, Tensor, Var};
 
-use crate::Targets;
 use crate::init::Init;
 use crate::ops::{self, PoolKind, StatisticsSource, Window, Windows};
 use crate::parameters::Parameters;
 use crate::random;
+use crate::{Inputs, Targets};
 use crate::{LayerConfig, Model, Network, Pass, PassPosition, Signal, build};
 
 /// Standard normal values, keyed by a name.
@@ -280,6 +280,22 @@ fn embeddings_have_right_gradients() {
     .expect("tokens");
     let input = Signal::tokens(3, 5);
     check_layer(&layer!("embedding", "width": 4), &input, &tokens);
+    let input = Signal {
+        content: Inputs::Columns([0, 3, 0, 2].into()),
+        ..Signal::numbers([4])
+    };
+    let rows = [
+        [0.5_f64, 3.0, -1.0, 0.0],
+        [1.5, 1.0, 2.0, 2.0],
+        [0.1, 3.0, 0.0, 1.0],
+    ];
+    let rows = Tensor::new(&rows, &sconce_ops::device::for_tests()).expect("rows");
+    for config in [
+        layer!("embed-categories"),
+        layer!("embed-categories", "width": 3),
+    ] {
+        check_layer(&config, &input, &rows);
+    }
 }
 
 #[test]

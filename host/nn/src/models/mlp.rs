@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{activation, dropout, flatten, linear};
-use crate::{Activation, LayerConfig};
+use crate::{Activation, Inputs, LayerConfig, Signal};
 
 /// A multi-layer perceptron: linear layers `fc1`, `fc2`, … with a nonlinearity between them. Inputs
-/// of any shape are flattened.
+/// of any shape are flattened, categories to embed replaced by the vectors of a layer `embed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpConfig {
@@ -19,6 +19,11 @@ pub struct MlpConfig {
     /// Fraction of the hidden layers' outputs dropped during training, from 0 to below 1.
     #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub dropout: f64,
+    /// Length of the vectors of categories in the columns of `data.embed`. Default: by their number, as in
+    /// `embed-categories`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub embedding_width: Option<usize>,
 }
 
 impl Default for MlpConfig {
@@ -27,14 +32,21 @@ impl Default for MlpConfig {
             hidden: vec![128],
             activation: Activation::Relu,
             dropout: 0.0,
+            embedding_width: None,
         }
     }
 }
 
-/// Returns the perceptron's layers, for samples with `rank` dimensions.
-pub fn mlp(config: &MlpConfig, rank: usize) -> Vec<LayerConfig> {
+/// Returns the perceptron's layers, for samples like `input`.
+pub fn mlp(config: &MlpConfig, input: &Signal) -> Vec<LayerConfig> {
     let mut layers = Vec::new();
-    if rank != 1 {
+    if matches!(input.content, Inputs::Columns(_)) {
+        layers.push(LayerConfig::EmbedCategories {
+            name: Some("embed".to_owned()),
+            width: config.embedding_width,
+            init: None,
+        });
+    } else if input.shape.len() != 1 {
         layers.push(flatten());
     }
     for (index, &width) in config.hidden.iter().enumerate() {

@@ -38,7 +38,7 @@ impl Case {
         let count: usize = shape.iter().product();
         let mut stream = random::stream(3, "inputs", 0, 0);
         let inputs = match input.content {
-            Inputs::Numbers => {
+            Inputs::Numbers | Inputs::Columns(_) => {
                 let values: Vec<f32> = (0..count).map(|_| stream.normal() as f32).collect();
                 Tensor::from_vec(values, shape, &sconce_ops::device::for_tests())
             }

@@ -41,7 +41,9 @@ const FEW: usize = 20;
 /// Returns the index of the column that is most likely the target, and why it is taken; none if all columns are
 /// identifiers, dates or empty.
 pub(super) fn likely_target(table: &TableSurvey) -> Option<(usize, &'static str)> {
-    let usable = |column: &ColumnSurvey| why_no_input(column).is_none() && column.distinct > 1;
+    let usable = |column: &ColumnSurvey| {
+        why_no_input(column).is_none() && !column.is_date && column.distinct > 1
+    };
     let named = |target: &str| {
         // Beside `z`, `y` is a length or a position.
         let is_position = target == "y" && table.columns.iter().any(|column| is(column, "z"));
@@ -71,8 +73,15 @@ pub(super) fn why_no_input(column: &ColumnSurvey) -> Option<String> {
     if column.present == 0 {
         return Some("it has no values".to_owned());
     }
+    if column.is_clear_date {
+        return None;
+    }
     if column.is_date {
-        return Some(format!("dates or times, such as `{}`", column.example));
+        return Some(format!(
+            "dates or times, such as `{}`, which don't say which number is the day: list it in `data.dates`, with \
+             `data.date_order`",
+            column.example
+        ));
     }
     // Measurements differ in most rows, too.
     let is_counted = column.is_whole || !column.is_numeric;
@@ -136,6 +145,7 @@ mod tests {
             is_whole: true,
             is_row_number: false,
             is_date: false,
+            is_clear_date: false,
             odd: Vec::new(),
         }
     }

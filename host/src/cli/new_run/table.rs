@@ -28,6 +28,8 @@ pub(super) struct TablePlan {
     /// Whether the table itself would give the target the other kind.
     is_kind_needed: bool,
     ignore: Vec<String>,
+    /// Columns of dates that are inputs.
+    dates: Vec<String>,
     /// Texts that mark missing values, besides those that do by default.
     marks: Vec<String>,
     pub(super) rows: usize,
@@ -118,13 +120,8 @@ impl TablePlan {
                 "missing  `{marks}` between numbers, besides the usual marks"
             ));
         }
-        for (other, why) in &left_out {
-            findings.push(format!("left out  `{}`: {why}", other.name));
-        }
-        if !left_out.is_empty() {
-            findings
-                .push("  to use a column all the same, take it out of `data.ignore`".to_owned());
-        }
+        let dates = used_dates(&table, column, &left_out);
+        findings.extend(of_other_columns(&dates, &left_out));
         Ok(TablePlan {
             file: file.to_owned(),
             delimiter,
@@ -136,6 +133,7 @@ impl TablePlan {
                 .iter()
                 .map(|(other, _)| other.name.clone())
                 .collect(),
+            dates: dates.iter().map(|column| column.name.clone()).collect(),
             marks,
             rows: column.present,
             findings,
@@ -154,6 +152,9 @@ impl TablePlan {
         if !self.ignore.is_empty() {
             data["ignore"] = json!(self.ignore);
         }
+        if !self.dates.is_empty() {
+            data["dates"] = json!(self.dates);
+        }
         if !self.marks.is_empty() {
             data["missing"] = json!([default_missing(), self.marks.clone()].concat());
         }
@@ -169,6 +170,36 @@ impl TablePlan {
         }
         data
     }
+}
+
+/// Returns the columns of dates that are inputs.
+fn used_dates<'a>(
+    table: &'a TableSurvey,
+    target: &ColumnSurvey,
+    left_out: &[(&ColumnSurvey, String)],
+) -> Vec<&'a ColumnSurvey> {
+    let is_left_out = |column: &ColumnSurvey| {
+        let mut left_out = left_out.iter();
+        left_out.any(|(other, _)| other.name == column.name)
+    };
+    let dates = table.columns.iter();
+    let dates = dates.filter(|column| column.is_clear_date && column.name != target.name);
+    dates.filter(|column| !is_left_out(column)).collect()
+}
+
+/// Describes the columns of dates, and those left out.
+fn of_other_columns(dates: &[&ColumnSurvey], left_out: &[(&ColumnSurvey, String)]) -> Vec<String> {
+    let dates = dates.iter().map(|date| {
+        format!(
+            "dates   `{}`, such as `{}`: place in year, week and day become inputs",
+            date.name, date.example
+        )
+    });
+    let others = left_out.iter();
+    let others = others.map(|(other, why)| format!("left out  `{}`: {why}", other.name));
+    let advice = "  to use a column all the same, take it out of `data.ignore`".to_owned();
+    let advice = (!left_out.is_empty()).then_some(advice);
+    dates.chain(others).chain(advice).collect()
 }
 
 /// Returns the columns that aren't used as inputs, and why; an error if none remains.

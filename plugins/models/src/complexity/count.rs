@@ -49,7 +49,7 @@ pub(crate) fn multiply_adds(run: Run<'_>) -> Option<u64> {
             Some(positions * projections + 2 * pairs * width.unsigned_abs())
         }
         // Lookups need no arithmetic.
-        "embedding" | "position-embedding" => Some(0),
+        "embedding" | "embed-categories" | "position-embedding" => Some(0),
         _ => {
             let is_matrix = |shape: &&[i64]| shape.len() >= 2;
             let mut shapes = run.parameters.iter().map(|(_, shape)| *shape);

@@ -1,0 +1,207 @@
+//! A categorical column: an input for each category, or one input with the category's number.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::config::{DEFAULT_MIN_COUNT, OnUnknown};
+use super::encoder::EncodingProblem;
+use super::scan::{Missing, Scan};
+use super::{CsvConfig, OnMissing};
+
+/// Encodes categories as an input for each of them, 1 for the category and 0 for the others, or as one input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CategoryColumn {
+    /// Name of the column.
+    pub name: String,
+    /// Categories in the training rows, without those that count as unknown.
+    pub categories: Categories,
+    /// Number of training rows of each category.
+    pub counts: Vec<usize>,
+    /// Handling of a missing category.
+    pub missing: MissingCategory,
+    /// Handling of other categories. By default an error in predictions, and 0 in all inputs in validation and test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<OnUnknown>,
+    /// Whether there is one input, the category's number from 1, and 0 for one of which nothing is known.
+    #[serde(
+        default,
+        rename = "embedded",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub is_embedded: bool,
+}
+
+/// Different texts, in the order of their inputs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Categories {
+    texts: Vec<String>,
+    places: BTreeMap<String, usize>,
+}
+
+/// Handling of a missing category.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingCategory {
+    /// It has its own input, after those of the categories.
+    Own,
+    /// It is replaced by this category.
+    As(String),
+    /// It is an unknown category.
+    Unseen,
+    /// It is an error.
+    Refused,
+}
+
+impl Categories {
+    /// Returns the texts, in their order.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+}
+
+impl TryFrom<Vec<String>> for Categories {
+    type Error = String;
+
+    fn try_from(texts: Vec<String>) -> Result<Categories, String> {
+        let places: BTreeMap<String, usize> = texts.iter().cloned().zip(0..).collect();
+        if places.len() < texts.len() {
+            return Err("a category is listed twice".to_owned());
+        }
+        Ok(Categories { texts, places })
+    }
+}
+
+impl From<Categories> for Vec<String> {
+    fn from(categories: Categories) -> Vec<String> {
+        categories.texts
+    }
+}
+
+impl CategoryColumn {
+    pub(super) fn fit(name: String, scan: &Scan<'_>, config: &CsvConfig) -> CategoryColumn {
+        let count = |text: &String| scan.texts.get(text.as_str()).copied().unwrap_or(0);
+        let least = match config.on_unknown {
+            Some(OnUnknown::Own) => config.min_count.unwrap_or(DEFAULT_MIN_COUNT),
+            _ => 0,
+        };
+        let mut texts = scan.sorted();
+        texts.retain(|text| count(text) >= least);
+        let missing = match config.on_missing {
+            OnMissing::Mean if scan.missing > 0 => MissingCategory::Own,
+            OnMissing::Mean => MissingCategory::Unseen,
+            OnMissing::MostFrequent => {
+                let most_frequent = scan.most_frequent();
+                let most_frequent = most_frequent.filter(|text| texts.contains(text));
+                most_frequent.map_or(MissingCategory::Unseen, MissingCategory::As)
+            }
+            OnMissing::Drop | OnMissing::Error => MissingCategory::Refused,
+        };
+        CategoryColumn {
+            counts: texts.iter().map(count).collect(),
+            // They are the keys of a map.
+            categories: Categories::try_from(texts).unwrap_or_default(),
+            missing,
+            unknown: config.on_unknown,
+            is_embedded: config.embed.has(&name),
+            name,
+        }
+    }
+
+    /// Returns what is told apart: the categories, then missing and unknown ones where these have an input of their own.
+    pub(super) fn choices(&self) -> usize {
+        let own = usize::from(self.missing == MissingCategory::Own);
+        self.categories.texts.len() + own + usize::from(self.unknown == Some(OnUnknown::Own))
+    }
+
+    pub(super) fn width(&self) -> usize {
+        if self.is_embedded { 1 } else { self.choices() }
+    }
+
+    pub(super) fn input_names(&self) -> Vec<String> {
+        let name = &self.name;
+        if self.is_embedded {
+            return vec![name.clone()];
+        }
+        let texts = self.categories.texts.iter();
+        let of_categories = texts.map(|text| format!("{name}={text}"));
+        let is_missing = self.missing == MissingCategory::Own;
+        let is_missing = is_missing.then(|| format!("{name} is missing"));
+        let is_unknown = self.unknown == Some(OnUnknown::Own);
+        let is_unknown = is_unknown.then(|| format!("{name} is unknown"));
+        of_categories.chain(is_missing).chain(is_unknown).collect()
+    }
+
+    /// Appends the inputs for a text. `default` is the handling of unknown categories unless the column has its own.
+    pub(super) fn encode(
+        &self,
+        text: &str,
+        is_missing: &Missing,
+        default: OnUnknown,
+        inputs: &mut Vec<f32>,
+    ) -> Result<(), EncodingProblem> {
+        let choice = self.choice(text, is_missing, default)?;
+        if self.is_embedded {
+            // Below 2²⁴, which f32 has exactly.
+            inputs.push(choice.map_or(0.0, |choice| (choice + 1) as f32));
+            return Ok(());
+        }
+        let start = inputs.len();
+        inputs.resize(start + self.choices(), 0.0);
+        if let Some(input) = choice.and_then(|choice| inputs.get_mut(start + choice)) {
+            *input = 1.0;
+        }
+        Ok(())
+    }
+
+    /// Returns which of the [`choices`](CategoryColumn::choices) a text is; none if it is unknown, and that is allowed.
+    fn choice(
+        &self,
+        text: &str,
+        is_missing: &Missing,
+        default: OnUnknown,
+    ) -> Result<Option<usize>, EncodingProblem> {
+        let known = self.categories.texts.len();
+        let is_own = self.missing == MissingCategory::Own;
+        let (found, problem) = match &self.missing {
+            _ if !is_missing.is(text) => {
+                let found = self.categories.places.get(text).copied();
+                (found, EncodingProblem::Unknown)
+            }
+            MissingCategory::As(category) => {
+                let found = self.categories.places.get(category).copied();
+                (found, EncodingProblem::Unknown)
+            }
+            MissingCategory::Own => (Some(known), EncodingProblem::Missing),
+            MissingCategory::Unseen => (None, EncodingProblem::Missing),
+            MissingCategory::Refused => return Err(EncodingProblem::Missing),
+        };
+        match (found, self.unknown) {
+            (Some(found), _) => Ok(Some(found)),
+            (None, Some(OnUnknown::Own)) => Ok(Some(known + usize::from(is_own))),
+            (None, rule) if rule.unwrap_or(default) == OnUnknown::Error => Err(problem),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// Checks what was read from a file.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (name, known) = (&self.name, self.categories.texts.len());
+        if known != self.counts.len() {
+            return Err(format!(
+                "the column `{name}` has {known} categories, but counts of {}",
+                self.counts.len()
+            ));
+        }
+        match &self.missing {
+            MissingCategory::As(category) if !self.categories.places.contains_key(category) => {
+                Err(format!(
+                    "a missing value of the column `{name}` is replaced by `{category}`, which is none of its categories"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
