@@ -43,6 +43,7 @@
 //! | `times` | all of a run's time is accounted for |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `signatures` | altered plugins are refused, and trusted keys decide about the others |
+//! | `evaluated_files` | a model is evaluated on files of its own, on the same rows as in the training or on new ones |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
@@ -90,6 +91,7 @@ mod crashes;
 mod devices;
 mod distillation;
 mod documentation;
+mod evaluated_files;
 mod examples;
 mod fault_table;
 mod faults;

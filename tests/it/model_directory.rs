@@ -131,6 +131,38 @@ fn dates_and_embedded_categories_are_predicted_without_the_training_data() {
     predict(&place, "out", "input.csv").expect(2, &["line 2", "dates such as", "`1/31/2025`"]);
 }
 
+/// Models of each format that was ever written are read for ever, with the predictions that they had.
+#[test]
+fn a_model_of_an_earlier_format_predicts_as_it_did() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/model-format-1");
+    let place = Workplace::new(&[]);
+    copy(&fixture, &place.path("model"));
+    let found = predict(&place, "model", "model/input.csv").expect(0, &[]);
+    assert_eq!(found.stderr, "");
+    let rows = |text: &str| -> Vec<Value> {
+        let lines = text.lines();
+        let row = |line| serde_json::from_str(line).expect("JSON");
+        lines.map(row).collect()
+    };
+    let (expected, found) = (
+        rows(&place.read("model/predictions.jsonl")),
+        rows(&found.stdout),
+    );
+    assert_eq!(expected.len(), found.len());
+    for (expected, found) in expected.iter().zip(&found) {
+        assert_eq!(expected["class"], found["class"]);
+        for (class, probability) in expected["probabilities"].as_object().expect("classes") {
+            let found = found["probabilities"][class].as_f64().expect("a number");
+            let expected = probability.as_f64().expect("a number");
+            // Processors differ in the last bits of f32.
+            assert!(
+                (found - expected).abs() < 1e-5,
+                "{class}: {found} {expected}"
+            );
+        }
+    }
+}
+
 #[test]
 fn no_prediction_moves_when_the_training_data_change() {
     let place = on_table();
@@ -320,7 +352,7 @@ fn damaged_mixed_and_newer_models_are_refused() {
     predict(&place, "out/model", "input.csv").expect(0, &[]);
     place
         .sconce(&["predict", "out/model"])
-        .expect(2, &["give some to predict, by `--input FILE`"]);
+        .expect(2, &["give some by `--input FILE`"]);
 }
 
 /// A model of a table with a hidden layer of another width.

@@ -299,6 +299,21 @@ pub enum DataError {
     /// Arrays can't be used.
     #[error(transparent)]
     Arrays(#[from] super::arrays::ArrayError),
+    /// A file to evaluate a model on has inputs alone.
+    #[error(
+        "`{}` has inputs without targets, so nothing can be compared: evaluate through the manifest, whose data name both, \
+         with `--set data.test…` or a `--layer` for other data",
+        file.display()
+    )]
+    WithoutTargets {
+        /// Path of the file.
+        file: PathBuf,
+    },
+    /// Parts of the training's data are wanted of another kind of data than a table.
+    #[error(
+        "only rows of a table are found again in another file, and the model is for other data"
+    )]
+    NoParts,
     /// Samples of this kind can't be read from a file for predictions.
     #[error(
         "can't read samples to predict from `{}`: the manifest's data has no files of that kind; \

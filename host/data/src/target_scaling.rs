@@ -154,6 +154,11 @@ impl TargetScaling {
         self.moments.is_empty()
     }
 
+    /// Returns how it scales.
+    pub fn scale(&self) -> TargetScale {
+        self.scale
+    }
+
     /// Scales targets in the data's own units, (samples, targets).
     ///
     /// # Errors

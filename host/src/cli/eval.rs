@@ -1,5 +1,7 @@
 //! `sconce eval`: loss and metrics of a trained model.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, ValueEnum};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
@@ -8,21 +10,28 @@ use super::out_of_memory::OutOfMemory;
 use super::trained::TrainedArgs;
 use super::{number, output, prepare};
 use crate::bridge::BridgeState;
+use crate::data::csv::RowsOf;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
-use crate::log::{Level, MessageFormat, StderrLog};
-use crate::run::{RunOutcome, Trainer, TrainingPlan};
+use crate::log::{Level, Log, MessageFormat, StderrLog};
+use crate::run::{RunOutcome, RunReport, Trainer, TrainingPlan};
 use crate::session::{StartFailure, TaskBuilder};
+use crate::task::Task;
 
 /// Arguments of `sconce eval`.
 #[derive(Debug, Args)]
 pub(super) struct EvalArgs {
     #[command(flatten)]
     trained: TrainedArgs,
-    /// Data to evaluate on. Default: the test data, or the validation data if there is none.
+    /// File of samples with their targets, which the model reads as it has learnt to: the training data and the manifest
+    /// aren't needed. Default: the manifest's data.
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Data to evaluate on. Default: the test data, or the validation data if there is none. With `--input`, those rows of
+    /// the table, wherever they are in it, or the `new` ones, which are in no part; default: all.
     #[arg(long, value_enum)]
-    phase: Option<DataPhase>,
+    phase: Option<EvalPhase>,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
@@ -49,11 +58,54 @@ impl DataPhase {
     }
 }
 
+/// Part of the data to evaluate on.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EvalPhase {
+    /// Training data.
+    Train,
+    /// Validation data.
+    Val,
+    /// Test data.
+    Test,
+    /// Rows that the training's table didn't have.
+    New,
+}
+
+impl EvalPhase {
+    fn name(self) -> &'static str {
+        match self {
+            EvalPhase::Train => "train",
+            EvalPhase::Val => "val",
+            EvalPhase::Test => "test",
+            EvalPhase::New => "new",
+        }
+    }
+
+    fn rows(self) -> RowsOf {
+        match self {
+            EvalPhase::Train => RowsOf::Train,
+            EvalPhase::Val => RowsOf::Val,
+            EvalPhase::Test => RowsOf::Test,
+            EvalPhase::New => RowsOf::New,
+        }
+    }
+
+    /// Returns the part of the manifest's data.
+    fn of_manifest(self) -> Result<DataPhase, StartFailure> {
+        match self {
+            EvalPhase::Train => Ok(DataPhase::Train),
+            EvalPhase::Val => Ok(DataPhase::Val),
+            EvalPhase::Test => Ok(DataPhase::Test),
+            EvalPhase::New => Err(usage(
+                "`--phase new` is for rows of a table that the training didn't have",
+                "name the table by `--input FILE`",
+            )),
+        }
+    }
+}
+
 /// Returns the requested phase; by default the first of test and validation that has data.
-pub(super) fn phase_of(
-    wanted: Option<DataPhase>,
-    task: &dyn crate::task::Task,
-) -> Result<Phase, StartFailure> {
+pub(super) fn phase_of(wanted: Option<DataPhase>, task: &dyn Task) -> Result<Phase, StartFailure> {
     let wanted = wanted.map(DataPhase::phase);
     let candidates = match wanted {
         Some(phase) => vec![phase],
@@ -69,8 +121,12 @@ pub(super) fn phase_of(
 }
 
 pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
+    if let Some(file) = &arguments.input {
+        return eval_file(arguments, file, tasks);
+    }
+    let wanted = arguments.phase.map(EvalPhase::of_manifest).transpose()?;
     let (manifest, mut task) = arguments.trained.task(tasks)?;
-    let phase = phase_of(arguments.phase, task.as_ref())?;
+    let phase = phase_of(wanted, task.as_ref())?;
     let train = &manifest.train;
     let plan = TrainingPlan {
         seed: manifest.seed,
@@ -79,15 +135,7 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
         precision: manifest.precision,
         ..TrainingPlan::default()
     };
-    let log = StderrLog {
-        level: Level::Warn,
-        form: MessageFormat::Text,
-    };
-    let shared = BridgeState::new(&log);
-    let mut optimizer = prepare::idle();
-    let hooks = Dispatcher::new(Vec::new());
-    let trainer = Trainer::new(task.as_mut(), &mut optimizer, hooks, &shared, plan);
-    let report = trainer.evaluate_only(phase);
+    let report = measure(task.as_mut(), plan, phase);
     if let RunOutcome::Failed(error) = &report.outcome {
         let problem = Diagnostic::new(error.to_string());
         let facts = OutOfMemory::of(error, &manifest, task.as_ref(), tasks);
@@ -97,22 +145,116 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
         }]);
         return Ok(exit::TRAINING);
     }
-    for (phase, metrics) in &report.metrics.metrics {
-        if arguments.json {
+    print(&report, phase.name(), arguments.json);
+    Ok(exit::DONE)
+}
+
+/// Evaluates the model on a file of its own.
+fn eval_file(
+    arguments: &EvalArgs,
+    file: &Path,
+    tasks: &dyn TaskBuilder,
+) -> Result<u8, StartFailure> {
+    let Some(model) = arguments.trained.model(tasks)? else {
+        return Err(usage(
+            "`--input` is for a model that is complete in itself",
+            "give the directory of a run that has ended, or of a checkpoint, in the manifest's place, and no `--set PATH=VALUE`",
+        ));
+    };
+    let failed = |error: &dyn std::fmt::Display| {
+        StartFailure::usage(vec![Diagnostic::new(error.to_string())])
+    };
+    let rows = match arguments.phase {
+        None => None,
+        Some(_) => Some(
+            model
+                .rows()
+                .map_err(|error| failed(&error))?
+                .ok_or_else(no_rows)?,
+        ),
+    };
+    let part = rows.as_ref().zip(arguments.phase.map(EvalPhase::rows));
+    let labelled = model.preprocessing().open_labelled(file, part);
+    let labelled = labelled.map_err(|error| failed(&error))?;
+    let (counts, opened) = (labelled.rows, labelled.opened);
+    let name = arguments.phase.map_or("input", EvalPhase::name);
+    if counts.absent > 0 && !arguments.trained.allows_changes() {
+        let problem = format!(
+            "`{}` lacks {} of the {} rows of `{name}`: they were removed, or something in them has changed",
+            file.display(),
+            counts.absent,
+            counts.absent + opened.samples.len(),
+        );
+        return Err(usage(
+            &problem,
+            "`--allow-changes` evaluates those that are there",
+        ));
+    }
+    let notes = opened.notes.lines().into_iter().chain(counts.lines());
+    output::diagnostics(&notes.map(Diagnostic::warning).collect::<Vec<_>>());
+    if counts.new > 0 && name != "new" {
+        let text = format!(
+            "rows that are in no part: {}; `--phase new` evaluates them",
+            counts.new
+        );
+        log(Level::Info).log(Level::Info, "sconce", &text);
+    }
+    let plan = TrainingPlan {
+        eval_batch_size: model.batch_size(),
+        precision: model.precision(),
+        ..TrainingPlan::default()
+    };
+    let mut task = model
+        .into_task(opened.samples)
+        .map_err(|error| failed(&error))?;
+    let report = measure(&mut task, plan, Phase::Test);
+    if let RunOutcome::Failed(error) = &report.outcome {
+        output::diagnostics(&[Diagnostic::new(error.to_string())]);
+        return Ok(exit::TRAINING);
+    }
+    print(&report, name, arguments.json);
+    Ok(exit::DONE)
+}
+
+fn measure(task: &mut dyn Task, plan: TrainingPlan, phase: Phase) -> RunReport {
+    let log = log(Level::Warn);
+    let shared = BridgeState::new(&log);
+    let mut optimizer = prepare::idle();
+    let hooks = Dispatcher::new(Vec::new());
+    Trainer::new(task, &mut optimizer, hooks, &shared, plan).evaluate_only(phase)
+}
+
+fn log(level: Level) -> StderrLog {
+    StderrLog {
+        level,
+        form: MessageFormat::Text,
+    }
+}
+
+/// Prints the metrics of the phase that was measured.
+fn print(report: &RunReport, phase: &str, is_json: bool) {
+    for (_, metrics) in &report.metrics.metrics {
+        if is_json {
             let metrics: Map<String, Value> = metrics
                 .iter()
                 .map(|(name, value)| (name.clone(), json!(value)))
                 .collect();
-            output::json_line(&json!({"phase": phase.name(), "metrics": metrics}));
+            output::json_line(&json!({"phase": phase, "metrics": metrics}));
         } else {
             for (name, value) in metrics {
-                output::line(&format!(
-                    "{}/{name} {}",
-                    phase.name(),
-                    number::exact(*value)
-                ));
+                output::line(&format!("{phase}/{name} {}", number::exact(*value)));
             }
         }
     }
-    Ok(exit::DONE)
+}
+
+fn no_rows() -> StartFailure {
+    usage(
+        "the model doesn't know which rows were in which part of its training's data",
+        "runs on tables of at most 1,048,576 rows keep that at their end; without `--phase` all rows of the file are evaluated",
+    )
+}
+
+fn usage(problem: &str, hint: &str) -> StartFailure {
+    StartFailure::usage(vec![Diagnostic::new(problem).hint(hint)])
 }

@@ -486,7 +486,7 @@ fn write_model(
     origin: &Origin<'_>,
 ) -> std::io::Result<()> {
     let facts = match origin.task {
-        TaskSource::Manifest => ModelFacts::of(&prepared.manifest),
+        TaskSource::Manifest => ModelFacts::of(&prepared.manifest, &report.learnt),
         TaskSource::Program => None,
     };
     let (Some(facts), Some(preprocessing)) = (facts, prepared.task.preprocessing()) else {

@@ -17,7 +17,7 @@ use crate::weights::{self, Comparison, WeightsError};
 /// A trained model: a manifest, and weights.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrainedArgs {
-    /// Directory of a run, with its manifest and weights; or a run manifest, a JSON file. To predict a file of its own,
+    /// Directory of a run, with its manifest and weights; or a run manifest, a JSON file. For a file of its own (`--input`),
     /// also a run's `model` directory or a checkpoint.
     #[arg(value_name = "FILE|RUN")]
     file: PathBuf,
@@ -47,6 +47,11 @@ pub(super) struct TrainedArgs {
 }
 
 impl TrainedArgs {
+    /// Whether data that are not those of the training are accepted.
+    pub(super) fn allows_changes(&self) -> bool {
+        self.allow_changes
+    }
+
     /// Opens the model alone, without the manifest's data: as it is in a run's directory or a checkpoint. None if the
     /// arguments name a manifest or change it, or what they name isn't complete in itself, for which there is a warning.
     pub(super) fn model(
@@ -121,7 +126,7 @@ impl TrainedArgs {
                 self.file.display()
             );
             let hint = if SavedModel::is_in(&self.file) {
-                "a model alone has no data of its own: give some to predict, by `--input FILE`"
+                "a model alone has no data of its own: give some by `--input FILE`"
             } else {
                 "give the run's directory, or its manifest and `--checkpoint`"
             };
@@ -174,8 +179,9 @@ impl TrainedArgs {
             let problem = format!("the data are not those that the model was trained on:{told}");
             return Err(usage(
                 problem,
-                "scaling, classes and the split would be others than in the training: `sconce predict RUN --input FILE` reads \
-                 a file as the model did, and `--allow-changes` goes on all the same",
+                "scaling, classes and the split would be others than in the training: `sconce eval RUN --input FILE` reads a \
+                 file as the model did, with `--phase` the same rows of a table or the new ones; `--allow-changes` goes on all \
+                 the same",
             ));
         }
         let warning = format!(

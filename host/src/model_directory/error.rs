@@ -29,6 +29,15 @@ pub(crate) enum ModelDirectoryError {
         /// Newest format that this build reads.
         known: u32,
     },
+    /// Its loss follows from the training data.
+    #[error(
+        "the loss of the model in `{}` has class weights that follow from the training data, which a checkpoint alone \
+         doesn't have: give the directory of a run that has ended", directory.display()
+    )]
+    LearntLoss {
+        /// Directory of the checkpoint.
+        directory: PathBuf,
+    },
     /// Something in it is invalid.
     #[error("`{}` is damaged or was edited{at}: {problem}", file.display())]
     Invalid {

@@ -1,16 +1,18 @@
-//! What of a manifest a prediction depends on, beside what was learnt from the data.
+//! What of a manifest predictions and evaluations depend on, beside what was learnt from the data.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::kernels::threads;
+use crate::loss::LossConfig;
 use crate::manifest::Manifest;
+use crate::metric::MetricConfig;
 use crate::nn::{ModelConfig, Precision};
 
 /// Most threads that a manifest can ask for.
 const MOST_THREADS: usize = 1024;
 
-/// A model's architecture, and how it computed.
+/// A model's architecture, how it computed, and how it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModelFacts {
@@ -22,17 +24,32 @@ pub(crate) struct ModelFacts {
     pub(crate) batch_size: usize,
     /// Number of compute threads, on which the bits depend too.
     pub(crate) threads: usize,
+    /// The loss; none is the default for the targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) loss: Option<LossConfig>,
+    /// Metrics; none are the default ones for the targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics: Option<Vec<MetricConfig>>,
 }
 
 impl ModelFacts {
-    /// Those of a run, if its manifest describes the model.
-    pub(crate) fn of(manifest: &Manifest) -> Option<ModelFacts> {
+    /// Those of a run, if its manifest describes the model. `learnt` is what its [task](crate::task::Task::learnt) computed
+    /// from the training data in the place of a rule in the manifest.
+    pub(crate) fn of(manifest: &Manifest, learnt: &Map<String, Value>) -> Option<ModelFacts> {
         let train = &manifest.train;
+        let mut loss = manifest.loss.clone();
+        if let (Some(LossConfig::CrossEntropy { class_weights, .. }), Some(learnt)) =
+            (&mut loss, learnt.get("class_weights"))
+        {
+            *class_weights = serde_json::from_value(learnt.clone()).ok();
+        }
         Some(ModelFacts {
             model: manifest.model.clone()?,
             precision: manifest.precision,
             batch_size: train.eval_batch_size.unwrap_or(train.batch_size).max(1),
             threads: threads::threads().asked,
+            loss,
+            metrics: manifest.metrics.clone(),
         })
     }
 
@@ -48,6 +65,8 @@ impl ModelFacts {
             #[serde(default)]
             precision: Precision,
             threads: Option<usize>,
+            loss: Option<LossConfig>,
+            metrics: Option<Vec<MetricConfig>>,
             train: Sizes,
         }
         #[derive(Deserialize)]
@@ -65,6 +84,8 @@ impl ModelFacts {
             precision: found.precision,
             batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
             threads: found.threads.unwrap_or_else(|| threads::threads().asked),
+            loss: found.loss,
+            metrics: found.metrics,
         });
         facts.map(ModelFacts::checked).transpose()
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use sconce_ops::memory_limit::memory_limit;
@@ -10,9 +11,12 @@ use super::description::{Description, Signature};
 use super::facts::ModelFacts;
 use super::{DESCRIPTION, ModelDirectoryError};
 use crate::checkpoint::{self, Weights};
-use crate::data::Preprocessing;
+use crate::data::csv::{ROWS, SplitRows};
+use crate::data::{Dataset, Preprocessing, Splits};
+use crate::loss::LossConfig;
 use crate::nn::{MemoryBudget, Model, Network, Pass, Precision, Signal};
 use crate::parameters::Parameters;
+use crate::task::Supervised;
 use crate::weights::{self, Comparison, RESULTS};
 
 /// A model that was saved with what was learnt from its data.
@@ -27,6 +31,9 @@ pub(crate) struct SavedModel {
 
 /// A model with its weights.
 pub(crate) struct TrainedModel {
+    /// Its directory, with the list of its files unless it is a checkpoint's.
+    directory: PathBuf,
+    description: Option<Description>,
     network: Network,
     parameters: Parameters,
     facts: ModelFacts,
@@ -170,6 +177,8 @@ impl SavedModel {
         let network = network.map_err(unbuilt)?;
         let comparison = weights::set_all(path, weights.tensors, &parameters, strict)?;
         let model = TrainedModel {
+            directory: self.directory,
+            description: self.description,
             network,
             parameters,
             facts: self.facts,
@@ -225,5 +234,58 @@ impl TrainedModel {
     /// Number of samples in a batch.
     pub(crate) fn batch_size(&self) -> usize {
         self.facts.batch_size
+    }
+
+    /// Reads which rows of a table were in which part of the training's data; none if that was not kept.
+    ///
+    /// # Errors
+    ///
+    /// If the file is damaged.
+    pub(crate) fn rows(&self) -> Result<Option<SplitRows>, ModelDirectoryError> {
+        let Some(description) = &self.description else {
+            return Ok(None);
+        };
+        let Some(bytes) = description.file(&self.directory, ROWS) else {
+            return Ok(None);
+        };
+        let rows = SplitRows::from_bytes(&bytes?);
+        let rows = rows.map_err(|problem| ModelDirectoryError::Preprocessing {
+            directory: self.directory.clone(),
+            problem,
+        });
+        rows.map(Some)
+    }
+
+    /// Returns a task that evaluates the model on these samples, as those of its test.
+    ///
+    /// # Errors
+    ///
+    /// If loss or metrics don't fit the samples, or the loss isn't known without the training data.
+    pub(crate) fn into_task(
+        self,
+        samples: Arc<dyn Dataset>,
+    ) -> Result<Supervised, ModelDirectoryError> {
+        let ModelFacts { loss, metrics, .. } = self.facts;
+        if loss.as_ref().is_some_and(LossConfig::needs_class_counts) {
+            return Err(ModelDirectoryError::LearntLoss {
+                directory: self.directory,
+            });
+        }
+        let data = Splits {
+            train: Arc::clone(&samples),
+            val: None,
+            test: Some(samples),
+            preprocessing: Arc::new(self.preprocessing),
+            files: Vec::new(),
+        };
+        let network = Box::new(self.network);
+        let task = Supervised::with(
+            network,
+            self.parameters,
+            data,
+            loss.as_ref(),
+            metrics.as_deref(),
+        );
+        task.map_err(|error| misfit(&self.directory, error.to_string()))
     }
 }

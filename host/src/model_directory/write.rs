@@ -10,6 +10,7 @@ use super::description::{Description, Signature};
 use super::facts::ModelFacts;
 use super::{DESCRIPTION, MODEL, readme};
 use crate::checkpoint::{HookRecord, TRAINED};
+use crate::data::csv::ROWS;
 use crate::data::{DataFile, Preprocessing};
 use crate::files::{aside, put, remove, sync_directory, write_synced};
 use crate::kernels;
@@ -79,6 +80,9 @@ fn fill(beside: &Path, run: &Path, trained: &Trained<'_>) -> io::Result<()> {
     let metrics = Value::Object(trained.report.metrics.to_json());
     let page = readme::page(trained.name, trained.preprocessing, &trained.report.metrics);
     let mut contents = trained.preprocessing.to_files();
+    if let Some(rows) = trained.preprocessing.split_rows() {
+        contents.push((ROWS, rows.to_bytes()));
+    }
     contents.extend([
         (METRICS, json(&metrics)),
         (PROVENANCE, json(&provenance(trained))),

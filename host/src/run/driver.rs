@@ -52,7 +52,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn batches_of(&self, phase: Phase) -> Option<EpochBatches> {
-        let samples = self.task.data(phase)?.len();
+        let samples = self.data_of(phase)?.len();
         let size = match phase {
             Phase::Train => self.plan.batch_size,
             _ => self.plan.eval_batch_size,
@@ -192,7 +192,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn open(&mut self, phase: Phase, done: u64) -> Result<PassBatches, Leave> {
-        let (Some(data), Some(division)) = (self.task.data(phase), self.batches_of(phase)) else {
+        let (Some(data), Some(division)) = (self.data_of(phase), self.batches_of(phase)) else {
             return Err(RunError::NoTrainingData.into());
         };
         if phase == Phase::Train

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use candle_core::Device;
@@ -27,8 +28,8 @@ use super::update::Update;
 use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, TrainingPlan};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
-use crate::data::DataFile;
 use crate::data::order::Sampler;
+use crate::data::{DataFile, Dataset};
 use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::manifest::DistributedConfig;
 use crate::nn::{ModuleInfo, StatisticsLog};
@@ -51,6 +52,8 @@ pub struct Trainer<'run> {
     pub(super) lateness: Lateness,
     /// What copies batches to a device, between passes.
     pub(super) uploaders: IdleUploaders,
+    /// Phase whose data a test measures.
+    pub(super) tested: Phase,
     /// What draws the orders of epochs, from the first on.
     pub(super) sampler: Option<Sampler>,
     /// Counters and stage, which hooks see.
@@ -116,6 +119,7 @@ impl<'run> Trainer<'run> {
             timing: Timing::new(),
             ranks: None,
             sampler: None,
+            tested: Phase::Test,
             statistics: RefCell::default(),
         }
     }
@@ -187,11 +191,31 @@ impl<'run> Trainer<'run> {
         self.run_by(lifecycle::run)
     }
 
-    /// Evaluates the data of a phase without training.
-    pub fn evaluate_only(self, phase: Phase) -> RunReport {
-        self.run_by(|trainer| {
+    /// Evaluates the data of a phase without training. Training data are measured in a pass of the test, as hooks see it: in
+    /// their order, without augmentation and dropout.
+    pub fn evaluate_only(mut self, phase: Phase) -> RunReport {
+        let pass = match phase {
+            Phase::Train => Phase::Test,
+            phase => phase,
+        };
+        if pass != phase {
+            self.tested = phase;
+        }
+        let mut report = self.run_by(|trainer| {
             trainer.call_hooks(Point::BeforeRun)?;
-            lifecycle::evaluate(trainer, phase, false)
+            lifecycle::evaluate(trainer, pass, false)
+        });
+        for (measured, _) in &mut report.metrics.metrics {
+            *measured = phase;
+        }
+        report
+    }
+
+    /// Returns the samples of a phase's passes.
+    pub(super) fn data_of(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
+        self.task.data(match phase {
+            Phase::Test => self.tested,
+            phase => phase,
         })
     }
 

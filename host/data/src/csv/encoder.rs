@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::category_column::CategoryColumn;
+use super::category_column::{CategoryColumn, MissingCategory};
 use super::columns::{Column, ColumnKind};
 use super::config::OnUnknown;
 use super::date::Day;
@@ -203,6 +203,24 @@ impl ColumnEncoder {
             ColumnEncoder::Number(column) => &column.name,
             ColumnEncoder::Category(column) => &column.name,
             ColumnEncoder::Date(column) => &column.name,
+        }
+    }
+
+    /// Whether a missing value can be encoded. `default` is the handling of unknown categories unless the column has its own.
+    pub(super) fn takes_missing(&self, default: OnUnknown) -> bool {
+        match self {
+            ColumnEncoder::Number(column) => column.missing.is_some(),
+            ColumnEncoder::Category(column) => match column.missing {
+                MissingCategory::Own | MissingCategory::As(_) => true,
+                MissingCategory::Unseen => column.unknown.unwrap_or(default) != OnUnknown::Error,
+                MissingCategory::Refused => false,
+            },
+            ColumnEncoder::Date(column) => {
+                matches!(
+                    column.missing,
+                    MissingCategory::Own | MissingCategory::As(_)
+                )
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{DateOrder, UnknownCategory};
+use super::{DateOrder, RowsOf, UnknownCategory};
 use crate::TargetScale;
 
 /// A table that can't be used.
@@ -373,6 +373,14 @@ pub enum CsvError {
     NothingLeft {
         /// Path of the file.
         file: PathBuf,
+    },
+    /// No row is of the wanted part of the training's data.
+    #[error("no row of `{}` is {part}", file.display())]
+    NoRowOf {
+        /// Path of the file.
+        file: PathBuf,
+        /// The part.
+        part: RowsOf,
     },
     /// A record lacks a column.
     #[error("the column `{name}` isn't there{}", did_you_mean(name, known))]

@@ -13,12 +13,14 @@ mod date_column;
 mod encoder;
 mod error;
 mod format;
+mod labelled;
 mod number_column;
 mod quotes;
 mod report;
 mod row_stream;
 mod rows;
 mod scan;
+mod split_rows;
 mod survey;
 mod table;
 mod target;
@@ -39,6 +41,7 @@ pub use error::CsvError;
 pub use number_column::NumberColumn;
 pub use report::{ColumnReport, Contents, CsvReport};
 pub use row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
+pub use split_rows::{ROWS, RowsOf, SplitRows};
 pub use survey::{ColumnSurvey, TableSurvey, survey};
 pub use transform::CsvTransform;
 pub use unknown::UnknownCategory;
@@ -52,6 +55,7 @@ use columns::{GROUP, TARGET, WEIGHT};
 use format::TableFormat;
 use rows::{EncodedRows, Used};
 use scan::Missing;
+use split_rows::{RowHash, row_hashes};
 use table::Table;
 use target::TargetColumns;
 use transform::TRAINING_FILE;
@@ -72,12 +76,7 @@ pub struct CsvData {
 ///
 /// Errors in files, columns or splits.
 pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super::DataError> {
-    if config.min_count.is_some() && config.on_unknown != Some(OnUnknown::Own) {
-        return Err(CsvError::MinCount.into());
-    }
-    if config.date_order.is_some() && config.dates.is_empty() {
-        return Err(CsvError::DateOrderAlone.into());
-    }
+    check(config)?;
     let missing = Missing::new(&config.missing);
     let format = TableFormat::of(config);
     let table = Table::read(&base.join(&config.file), format)?;
@@ -101,14 +100,8 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let taken = (val.taken(), test.taken());
     let parts = parts(config, &table, &used.rows, &values, seed, taken)?;
     let weights = weights(config, &table, &used.rows, &parts.train)?;
-    let scaling = match config.target_scaling {
-        None => None,
-        Some(scale) => {
-            let numbers = target::scalable(&table, &target_places, &used.rows, &values, scale)?;
-            let width = target_places.len();
-            Some(TargetScaling::fit(scale, numbers, width, &parts.train))
-        }
-    };
+    let of_targets = (target_places.as_slice(), &values);
+    let scaling = scaling(config, &table, &used.rows, of_targets, &parts.train)?;
     let row = |&index: &u32| used.rows.get(index as usize).copied();
     let training: Vec<usize> = parts.train.iter().filter_map(row).collect();
     let encoder = Arc::new(Encoder::fit(&table, &columns, &training, config));
@@ -131,7 +124,17 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         of_training(&mut notes),
     )?;
     let samples = Arc::new(samples(inputs, values, total, &encoder));
-    let transform = CsvTransform::new(format, Arc::clone(&encoder), target, scaling, &table);
+    let weight = config.weight.clone();
+    let mut transform = CsvTransform::new(
+        format,
+        Arc::clone(&encoder),
+        target,
+        scaling,
+        weight,
+        &table,
+    );
+    let mut split_rows =
+        hashes(&transform, &table, &used.rows)?.and_then(|hashes| SplitRows::new(&hashes, &parts));
     let content = encoder.inputs();
     let dataset = |samples: &Arc<Samples>, indices: Vec<u32>, rows: &Arc<[usize]>| {
         NumberDataset::new(Arc::clone(samples), indices, transform.targets().clone())
@@ -140,23 +143,29 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
             .weighted(weights.clone())
     };
     let rows: Arc<[usize]> = used.rows.into();
-    let phase =
-        |part: &Part<&Path>, indices| -> Result<Option<Arc<dyn Dataset>>, super::DataError> {
-            Ok(match part {
-                Part::Nothing => None,
-                Part::Count(_) | Part::Fold(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
-                Part::Own(file) => {
-                    let own = own_file(&base.join(file), config, &transform)?;
-                    Some(Arc::new(own))
+    let mut phase = |name, part: &Part<&Path>, indices| {
+        Ok::<Option<Arc<dyn Dataset>>, super::DataError>(match part {
+            Part::Nothing => None,
+            Part::Count(_) | Part::Fold(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
+            Part::Own(file) => {
+                let (own, hashes) = own_file(&base.join(file), config, &transform)?;
+                if let (Some(split_rows), Some(hashes)) = (&mut split_rows, hashes) {
+                    split_rows.set(name, &hashes);
                 }
-            })
-        };
+                Some(Arc::new(own))
+            }
+        })
+    };
+    let val = phase(RowsOf::Val, &val, parts.val)?;
+    let test = phase(RowsOf::Test, &test, parts.test)?;
     let lines = report.to_string().lines().map(str::to_owned).collect();
+    let train = dataset(&samples, parts.train, &rows).with_description(lines);
+    transform.rows = split_rows.map(Arc::new);
     let splits = Splits {
-        train: Arc::new(dataset(&samples, parts.train, &rows).with_description(lines)),
-        val: phase(&val, parts.val)?,
-        test: phase(&test, parts.test)?,
-        preprocessing: Arc::new(Preprocessing::Csv(transform.clone())),
+        train: Arc::new(train),
+        val,
+        test,
+        preprocessing: Arc::new(Preprocessing::Csv(transform)),
         files: Vec::new(),
     };
     let encoder = encoder.as_ref().clone();
@@ -165,6 +174,17 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         encoder,
         report,
     })
+}
+
+/// Checks options that are only of use beside others.
+fn check(config: &CsvConfig) -> Result<(), CsvError> {
+    if config.min_count.is_some() && config.on_unknown != Some(OnUnknown::Own) {
+        return Err(CsvError::MinCount);
+    }
+    if config.date_order.is_some() && config.dates.is_empty() {
+        return Err(CsvError::DateOrderAlone);
+    }
+    Ok(())
 }
 
 /// Selects the rows of validation and test.
@@ -194,6 +214,22 @@ fn parts(
         Some(classes) => split::stratified(seed, classes, taken.0, taken.1),
         None => split::split(seed, rows.len(), taken.0, taken.1),
     }
+}
+
+/// Fits the scaling of the targets, by their places in the table and their values, if they are scaled.
+fn scaling(
+    config: &CsvConfig,
+    table: &Table,
+    rows: &[usize],
+    (places, values): (&[usize], &TargetValues),
+    training: &[u32],
+) -> Result<Option<TargetScaling>, CsvError> {
+    let Some(scale) = config.target_scaling else {
+        return Ok(None);
+    };
+    let numbers = target::scalable(table, places, rows, values, scale)?;
+    let fitted = TargetScaling::fit(scale, numbers, places.len(), training);
+    Ok(Some(fitted))
 }
 
 /// Returns the weights of the rows to use, if they have any.
@@ -229,6 +265,19 @@ fn note_fields(table: &Table, places: &[usize], rows: &[usize]) {
     note_rows(&table.file, hasher.finish());
 }
 
+/// Hashes rows by what is used of them, for data that are trained on.
+fn hashes(
+    transform: &CsvTransform,
+    table: &Table,
+    rows: &[usize],
+) -> Result<Option<Vec<RowHash>>, CsvError> {
+    if !is_recording() {
+        return Ok(None);
+    }
+    let places = transform.read_places(table)?;
+    Ok(Some(row_hashes(table, &places, rows.iter().copied())))
+}
+
 /// Reads the data sets only.
 pub(super) fn load(config: &CsvConfig, base: &Path, seed: u64) -> Result<Splits, super::DataError> {
     read(config, base, seed).map(|data| data.splits)
@@ -243,17 +292,18 @@ fn samples(inputs: Vec<f32>, values: TargetValues, count: usize, encoder: &Encod
     }
 }
 
-/// The samples of a phase's separate file.
+/// The samples of a phase's separate file, with the hashes of their rows.
 fn own_file(
     file: &Path,
     config: &CsvConfig,
-    CsvTransform {
+    transform: &CsvTransform,
+) -> Result<(NumberDataset, Option<Vec<RowHash>>), super::DataError> {
+    let CsvTransform {
         format,
         encoder,
         target,
         ..
-    }: &CsvTransform,
-) -> Result<NumberDataset, super::DataError> {
+    } = transform;
     let table = Table::read(file, *format)?;
     let names = encoder.columns.iter().map(ColumnEncoder::name);
     let places = names.map(|name| table.column(name, TRAINING_FILE));
@@ -278,10 +328,12 @@ fn own_file(
     let used_rows = used.rows.iter().copied();
     let inputs = rows::encode(&table, &places, used_rows, encoder, of_training(&mut notes))?;
     let samples = samples(inputs, values, used.rows.len(), encoder);
-    Ok(NumberDataset::all(samples, target.targets.clone())
+    let hashes = hashes(transform, &table, &used.rows)?;
+    let samples = NumberDataset::all(samples, target.targets.clone())
         .containing(encoder.inputs())
         .of_rows(used.rows.into())
-        .weighted(weights))
+        .weighted(weights);
+    Ok((samples, hashes))
 }
 
 /// Encoding of training, validation and test rows.

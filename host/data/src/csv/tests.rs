@@ -6,6 +6,7 @@ mod encoding;
 mod errors;
 mod reading;
 mod real;
+mod split_rows;
 
 use std::path::PathBuf;
 

@@ -9,6 +9,7 @@ use super::config::OnUnknown;
 use super::date::Day;
 use super::encoder::{ColumnEncoder, Encoder};
 use super::rows::{self, EncodedRows};
+use super::split_rows::SplitRows;
 use super::table::Table;
 use super::target::TargetColumns;
 use super::{CsvError, TableFormat};
@@ -28,8 +29,12 @@ pub struct CsvTransform {
     pub(super) target: TargetColumns,
     /// Scaling of the targets, if they are scaled.
     pub(super) scaling: Option<TargetScaling>,
+    /// Column of the rows' weights in the loss, if they have any.
+    pub(super) weight: Option<String>,
     /// Other columns of the training file.
     pub(super) ignored: Vec<String>,
+    /// Rows of each part, which are kept in a file of their own.
+    pub(super) rows: Option<Arc<SplitRows>>,
 }
 
 /// Serialised form of a transform.
@@ -43,6 +48,8 @@ struct StoredTransform {
     target: TargetColumns,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scaling: Option<TargetScaling>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weight: Option<String>,
     ignored: Vec<String>,
 }
 
@@ -54,6 +61,7 @@ impl From<CsvTransform> for StoredTransform {
             encoder: transform.encoder.as_ref().clone(),
             target: transform.target,
             scaling: transform.scaling,
+            weight: transform.weight,
             ignored: transform.ignored,
         }
     }
@@ -87,7 +95,9 @@ impl TryFrom<StoredTransform> for CsvTransform {
             encoder: Arc::new(stored.encoder),
             target: stored.target,
             scaling: stored.scaling,
+            weight: stored.weight,
             ignored: stored.ignored,
+            rows: None,
         };
         let names: Vec<String> = transform.known_columns().cloned().collect();
         match super::table::twice(&names) {
@@ -103,6 +113,7 @@ impl CsvTransform {
         encoder: Arc<Encoder>,
         target: TargetColumns,
         scaling: Option<TargetScaling>,
+        weight: Option<String>,
         table: &Table,
     ) -> CsvTransform {
         let mut transform = CsvTransform {
@@ -110,7 +121,9 @@ impl CsvTransform {
             encoder,
             target,
             scaling,
+            weight,
             ignored: Vec::new(),
+            rows: None,
         };
         let known: Vec<&String> = transform.known_columns().collect();
         let others = table.names.iter().filter(|name| !known.contains(name));

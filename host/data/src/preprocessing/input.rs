@@ -25,6 +25,47 @@ impl OpenedInput {
     }
 }
 
+/// Samples with their targets, to evaluate a model.
+#[derive(Clone)]
+pub struct LabelledInput {
+    /// The samples, and what is unusual about them.
+    pub opened: OpenedInput,
+    /// What there was beside them.
+    pub rows: RowCounts,
+}
+
+/// Rows of a table that are not among the samples taken of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Rows of the wanted part that the table doesn't have.
+    pub absent: usize,
+    /// Rows of the table that the training's didn't have.
+    pub new: usize,
+    /// Rows left out because their target is missing.
+    pub without_target: usize,
+    /// Rows left out because an input is missing, which the training didn't have or left out as well.
+    pub incomplete: usize,
+}
+
+impl RowCounts {
+    /// Returns a sentence for each kind of row that is left out.
+    pub fn lines(&self) -> Vec<String> {
+        let kinds = [
+            (self.without_target, "without a target"),
+            (
+                self.incomplete,
+                "with a missing value, which the model doesn't handle,",
+            ),
+        ];
+        let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+        let line = |(count, kind)| match count {
+            1 => format!("a row {kind} is left out"),
+            count => format!("{count} rows {kind} are left out"),
+        };
+        kinds.map(line).collect()
+    }
+}
+
 /// What is unusual about an input, but doesn't prevent predictions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InputNotes {

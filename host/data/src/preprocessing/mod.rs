@@ -8,7 +8,7 @@
 //! - [`Preprocessing`]: a transform for each kind of data, defined by that kind's module.
 //! - `stored`: its file, versioned and checked; an [error](PreprocessingError) for each way it can be wrong.
 //! - `target_names`: serialised form of [`Targets`].
-//! - `input`: what of an opened input is worth a remark, and descriptions of the inputs.
+//! - `input`: opened inputs, what of them is worth a remark, and descriptions of the inputs.
 
 mod error;
 mod input;
@@ -20,12 +20,12 @@ mod tests;
 use std::path::Path;
 
 pub use error::PreprocessingError;
-pub use input::{FarValue, InputDescription, InputNotes, OpenedInput};
+pub use input::{FarValue, InputDescription, InputNotes, LabelledInput, OpenedInput, RowCounts};
 use serde::{Deserialize, Serialize};
 pub use stored::PREPROCESSING;
 
 use crate::arrays::ArrayTransform;
-use crate::csv::CsvTransform;
+use crate::csv::{CsvTransform, RowsOf, SplitRows};
 use crate::images::ImageTransform;
 use crate::text::TextTransform;
 use crate::{DataError, Inputs, TargetScaling, Targets, Vocabulary};
@@ -123,6 +123,15 @@ impl Preprocessing {
         }
     }
 
+    /// Returns which rows of a table were in which part of the training's data, if that is known: fitted, not read from a
+    /// file.
+    pub fn split_rows(&self) -> Option<&SplitRows> {
+        match self {
+            Preprocessing::Csv(table) => table.split_rows(),
+            _ => None,
+        }
+    }
+
     /// Describes each input, for a table: columns of a table, otherwise one.
     pub fn describe_inputs(&self) -> Vec<InputDescription> {
         match self {
@@ -154,5 +163,33 @@ impl Preprocessing {
                 file: source.to_owned(),
             }),
         }
+    }
+    /// Opens samples with their targets to evaluate the model: all, or for a table the rows of a part of the training's.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`open`](Preprocessing::open); [`DataError::WithoutTargets`] if the source has inputs alone;
+    /// [`DataError::NoParts`] for a part of anything but a table.
+    pub fn open_labelled(
+        &self,
+        source: &Path,
+        part: Option<(&SplitRows, RowsOf)>,
+    ) -> Result<LabelledInput, DataError> {
+        if let Preprocessing::Csv(table) = self {
+            return table.open_labelled(source, part);
+        }
+        if part.is_some() {
+            return Err(DataError::NoParts);
+        }
+        let opened = self.open(source)?;
+        if !opened.samples.has_targets() {
+            return Err(DataError::WithoutTargets {
+                file: source.to_owned(),
+            });
+        }
+        Ok(LabelledInput {
+            opened,
+            rows: RowCounts::default(),
+        })
     }
 }
