@@ -3,26 +3,77 @@
 //!
 //! The format is described in NumPy's enhancement proposal 1 (`numpy.lib.format`).
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::ArrayError;
 use super::array::{Array, ArrayElements};
 use super::header::{self, NpyHeader};
+use crate::data_files;
+use crate::file::unreadable;
+use crate::regular_file::{open_regular, read_more};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Reads a complete file.
+/// Size in bytes of what precedes the header, in the longest form.
+const PREFIX: usize = MAGIC.len() + 6;
+
+/// Size in bytes of the longest header that is read; NumPy itself trusts 10,000.
+const LONGEST_HEADER: usize = 1 << 20;
+
+/// Reads a complete file. Its header, which says how long the file is, comes first: of any other file no more is read.
 pub(super) fn read(file: &Path) -> Result<Array, crate::DataError> {
-    let bytes = crate::file::contents(file)?;
+    let failed = |error| unreadable(file, error);
+    let mut opened = open_regular(file).map_err(failed)?;
+    let metadata = opened.metadata().map_err(failed)?;
+    // A pipe has no size: it is compared once it has been read.
+    let size = metadata.is_file().then(|| metadata.len());
+    let mut bytes = Vec::new();
+    read_to(&mut opened, &mut bytes, PREFIX).map_err(failed)?;
+    let (start, end) = header_range(file, &bytes, size)?;
+    read_to(&mut opened, &mut bytes, end).map_err(failed)?;
+    let text = bytes.get(start..end);
+    let text = text.ok_or_else(|| truncated(file, end, size.unwrap_or(bytes.len() as u64)))?;
+    let header = header::parse(&String::from_utf8_lossy(text), file)?;
+    let mut sizes = header.shape.iter().copied();
+    let expected = sizes
+        .try_fold(header.element.size(), usize::checked_mul)
+        .and_then(|size| size.checked_add(end))
+        .unwrap_or(usize::MAX);
+    if let Some(size) = size {
+        check_size(file, expected, size)?;
+    }
+    read_more(opened, &mut bytes, u64::MAX).map_err(failed)?;
+    data_files::note(file, &bytes);
+    check_size(file, expected, bytes.len() as u64)?;
+    let content = bytes.get(end..).unwrap_or_default();
+    let elements = header.element.read(content, header.big_endian);
+    let elements = if header.fortran_order {
+        rows_first(&header, elements)
+    } else {
+        elements
+    };
+    let place = format!("`{}`", file.display());
+    Ok(Array::new(place, header.shape, elements)?)
+}
+
+/// Reads until there are `count` bytes, or the file ends.
+fn read_to(file: &mut File, bytes: &mut Vec<u8>, count: usize) -> io::Result<()> {
+    let missing = count.saturating_sub(bytes.len());
+    file.take(missing as u64).read_to_end(bytes).map(drop)
+}
+
+/// Returns where the header begins and ends in a file of this size that begins with `bytes`.
+fn header_range(
+    file: &Path,
+    bytes: &[u8],
+    size: Option<u64>,
+) -> Result<(usize, usize), crate::DataError> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
-        return Err(not_npy(file, &bytes).into());
+        return Err(not_npy(file, bytes).into());
     };
-    let truncated = |expected: usize| crate::DataError::Truncated {
-        file: file.to_owned(),
-        expected: expected as u64,
-        found: bytes.len() as u64,
-        gzipped: false,
-    };
+    let truncated = |expected| truncated(file, expected, size.unwrap_or(bytes.len() as u64));
     let [version, _minor, lengths @ ..] = rest else {
         return Err(truncated(MAGIC.len() + 4));
     };
@@ -42,36 +93,41 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::DataError> {
             .into());
         }
     };
-    let end = start + length;
-    let text = bytes.get(start..end).ok_or_else(|| truncated(end))?;
-    let header = header::parse(&String::from_utf8_lossy(text), file)?;
-    let content = bytes.get(end..).unwrap_or_default();
-    let expected = header
-        .shape
-        .iter()
-        .try_fold(header.element.size(), |product, &size| {
-            product.checked_mul(size)
-        })
-        .and_then(|size| size.checked_add(end))
-        .unwrap_or(usize::MAX);
-    if bytes.len() < expected {
-        return Err(truncated(expected));
+    if size.is_some_and(|size| size < (start + length) as u64) {
+        return Err(truncated(start + length));
     }
-    if bytes.len() > expected {
+    if length > LONGEST_HEADER {
+        return Err(ArrayError::Header {
+            file: file.to_owned(),
+            header: format!("{length} bytes"),
+            problem: "it has more than 1 MiB",
+        }
+        .into());
+    }
+    Ok((start, start + length))
+}
+
+fn check_size(file: &Path, expected: usize, found: u64) -> Result<(), crate::DataError> {
+    if found < expected as u64 {
+        return Err(truncated(file, expected, found));
+    }
+    if found > expected as u64 {
         return Err(crate::DataError::Trailing {
             file: file.to_owned(),
             expected: expected as u64,
             gzipped: false,
         });
     }
-    let elements = header.element.read(content, header.big_endian);
-    let elements = if header.fortran_order {
-        rows_first(&header, elements)
-    } else {
-        elements
-    };
-    let place = format!("`{}`", file.display());
-    Ok(Array::new(place, header.shape, elements)?)
+    Ok(())
+}
+
+fn truncated(file: &Path, expected: usize, found: u64) -> crate::DataError {
+    crate::DataError::Truncated {
+        file: file.to_owned(),
+        expected: expected as u64,
+        found,
+        gzipped: false,
+    }
 }
 
 /// Reorders elements from Fortran order (first dimension contiguous) to C order.

@@ -159,3 +159,27 @@ fn wrong_files_are_reported() {
             .contains("no such file")
     );
 }
+
+#[test]
+fn of_a_file_that_is_not_as_long_as_its_header_says_no_more_than_the_header_is_read() {
+    const SIZE: u64 = 200 << 30;
+    let of_version_2 = |length: u32| [b"\x93NUMPY\x02\0", length.to_le_bytes().as_slice()].concat();
+    for (start, words) in [
+        (npy("<f4", "(2, 3)", &[0; 24]), "continues after the"),
+        (npy("<f4", "(2, 9223372036854775807)", &[]), "truncated"),
+        (b"PK\x03\x04".to_vec(), "a zip archive"),
+        (of_version_2(1 << 30), "more than 1 MiB"),
+        (of_version_2(8), "no dictionary"),
+    ] {
+        let place = ArrayDirectory::new();
+        place.write("array.npy", &start);
+        let file = std::fs::File::options()
+            .write(true)
+            .open(place.path("array.npy"))
+            .expect("opened");
+        file.set_len(SIZE).expect("a sparse file");
+        let error = super::super::npy::read(&place.path("array.npy"));
+        let error = error.expect_err(words).to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
