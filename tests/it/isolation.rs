@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use sconce_tests::{Finished, Workplace, edit, tiny, until};
 use serde_json::{Value, json};
@@ -143,6 +143,78 @@ fn whatever_ends_its_process_the_run_goes_on_without_it() {
     }
 }
 
+/// What the host and the hook's process share can be used against the host by neither of its ends.
+#[test]
+fn what_is_shared_with_the_host_cannot_be_used_against_it() {
+    let alone = place();
+    alone.run(&edit(tiny(), "/hooks", json!(["recorder"])));
+    for how in ["cut-memory", "fill-bells", "cut-breadcrumbs"] {
+        for sandbox in [false, true] {
+            let place = place();
+            let finished = wrecked(&place, "after_iter", how, json!({"sandbox": sandbox}));
+            finished.expect(0, &[]);
+            assert_eq!(weights(&place), weights(&alone), "{how}");
+        }
+    }
+    for (how, words) in [
+        ("close-bells", "ended its own process"),
+        ("close-bells-hang", "it has closed its end of the channel"),
+    ] {
+        let place = place();
+        let keys = json!({"on_crash": "disable"});
+        wrecked(&place, "after_iter", how, keys).expect(0, &[words, "`bad` is disabled"]);
+        assert_eq!(weights(&place), weights(&alone), "{how}");
+    }
+}
+
+/// What a hook's process has of the host: descriptors, and mappings that are shared.
+#[test]
+fn a_hooks_process_has_two_bells_and_one_mapping_of_the_host_beside_its_output() {
+    let place = place();
+    let entry = json!([{"hook": "wrecker", "name": "bad", "sandbox": true,
+        "config": {"at": "after_iter", "how": "hang", "after_iteration": 2}}]);
+    place.write(&edit(tiny(), "/hooks", entry));
+    // The run itself has a descriptor that it did not open, as from a shell's `exec 9>file`.
+    let program = place.command(&["run", "manifest.json"]);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "exec 9>inherited; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(place.path(""));
+    let run = shell.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let run = Killed(run.expect("started"));
+    // The library is opened by its descriptor, which is closed then.
+    let (hook, names) = until("a hook's process with six descriptors", || {
+        let hook = *children(run.0.id()).first()?;
+        let names = descriptors(hook);
+        let is_open = is_mapped(hook, "libsconce_fixture_wrecker");
+        (names.len() == 6 && is_open).then_some((hook, names))
+    });
+    let shared: Vec<String> = fs::read_to_string(format!("/proc/{hook}/maps"))
+        .expect("its mappings")
+        .lines()
+        .filter(|line| {
+            line.split_whitespace()
+                .nth(1)
+                .is_some_and(|rights| rights.ends_with('s'))
+        })
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(names[0], "/dev/null");
+    let output = names.iter().filter(|name| **name == names[1]);
+    assert_eq!(output.count(), 3, "its output, and a duplicate: {names:?}");
+    let bells = &names[4..];
+    assert!(
+        bells.iter().all(|name| name.starts_with("pipe:")),
+        "two bells: {names:?}"
+    );
+    assert!(
+        shared.len() == 1 && shared[0].contains("memfd:sconce-hook"),
+        "{shared:?}"
+    );
+}
+
 #[test]
 fn the_policy_decides_what_becomes_of_the_run() {
     // As `on_error`, which is `fail`.
@@ -264,6 +336,26 @@ impl Drop for Killed {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+/// What the descriptors of a process are, in the order of their numbers.
+fn descriptors(process: u32) -> Vec<String> {
+    let entries = fs::read_dir(format!("/proc/{process}/fd"));
+    let entries = entries.into_iter().flatten().flatten();
+    let mut found: Vec<(u32, String)> = entries
+        .filter_map(|entry| {
+            let number = entry.file_name().to_string_lossy().parse().ok()?;
+            let target = fs::read_link(entry.path()).ok()?;
+            Some((number, target.display().to_string()))
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, target)| target).collect()
+}
+
+fn is_mapped(process: u32, name: &str) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps"));
+    maps.is_ok_and(|maps| maps.contains(name))
 }
 
 /// Processes that a process has started.

@@ -132,6 +132,7 @@ impl Workplace {
             .env_remove("SCONCE_PLUGIN_PATH")
             // Keeps out the plugins installed by the user who runs the tests.
             .env("XDG_DATA_HOME", self.directory.path().join("data-home"))
+            .env("XDG_STATE_HOME", self.directory.path().join("state-home"))
             // And the keys that the user trusts.
             .env("XDG_CONFIG_HOME", self.directory.path().join("config-home"))
             .env_remove("SCONCE_TRUST")

@@ -1,34 +1,68 @@
-//! File of the breadcrumbs in a run's directory: the [`Trail`], then the names of the hooks.
+//! File of the breadcrumbs: the [`Trail`], then the names of the hooks.
+//!
+//! It is in the run's directory. If a hook has a process of its own, the file is in the user's directory for the state of
+//! programs, under the hash of the run's directory: a sandbox may write into that, and a file that becomes shorter ends whoever
+//! has mapped it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use etcetera::BaseStrategy;
+use sconce_data::ContentHash;
+use sconce_data::regular_file::read_at_most;
+
 use super::suspects::Suspect;
 use super::trail::{Crumb, MAGIC, Trail};
 
-/// Name of the file, which exists only during a run.
+/// Name of the file in the run's directory, where it exists only during a run.
 const NAME: &str = ".breadcrumbs";
 
 /// Size in bytes of the part that holds the [`Trail`], in whole pages.
 const SIZE: usize = 4096;
 
+/// Size in bytes of the largest file that is read.
+const LARGEST: u64 = 16 << 20;
+
 const _: () = assert!(size_of::<Trail>() <= SIZE);
 
-pub(super) fn path(directory: &Path) -> PathBuf {
+fn inside(directory: &Path) -> PathBuf {
     directory.join(NAME)
 }
 
-/// Creates the file and maps its [`Trail`] for the lifetime of this process.
-pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<&'static Trail> {
-    let path = path(directory);
+/// Path of the file outside the run's directory; none if the user has no place for it.
+fn outside(directory: &Path) -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    let base = base.state_dir().unwrap_or_else(|| base.cache_dir());
+    let directory = std::fs::canonicalize(directory).ok()?;
+    let name = ContentHash::of(directory.as_os_str().as_encoded_bytes()).digits();
+    Some(base.join("sconce").join("breadcrumbs").join(name))
+}
+
+/// Creates the file and maps its [`Trail`] for the lifetime of this process; returns its path, too.
+pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<(&'static Trail, PathBuf)> {
+    let (inside, outside) = (inside(directory), outside(directory));
     // Always a new file: an earlier process, or a forked copy, may still have the previous one
     // mapped.
-    if let Err(error) = std::fs::remove_file(&path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
+    for path in std::iter::once(&inside).chain(&outside) {
+        if let Err(error) = std::fs::remove_file(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
     }
+    let path = if hooks.iter().any(|hook| hook.is_isolated) {
+        let none = || {
+            io::Error::other(
+                "no directory for them outside the run's, which its hooks can write to",
+            )
+        };
+        let path = outside.ok_or_else(none)?;
+        fs_err::create_dir_all(path.parent().unwrap_or(&path))?;
+        path
+    } else {
+        inside
+    };
     let mut file = fs_err::OpenOptions::new()
         .read(true)
         .write(true)
@@ -46,7 +80,7 @@ pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<&'static
         .pid
         .store(u64::from(std::process::id()), Ordering::Relaxed);
     trail.magic.store(MAGIC, Ordering::Release);
-    Ok(trail)
+    Ok((trail, path))
 }
 
 #[cfg(target_os = "linux")]
@@ -78,7 +112,9 @@ pub(super) struct Unfinished {
 /// Reads the file of a run that did not finish; `None` if there is none, or it is not a breadcrumbs
 /// file.
 pub(super) fn read(directory: &Path) -> Option<Unfinished> {
-    let bytes = std::fs::read(path(directory)).ok()?;
+    // The one that hooks can't write to comes first.
+    let mut places = outside(directory).into_iter().chain([inside(directory)]);
+    let bytes = places.find_map(|path| read_at_most(&path, LARGEST).ok())?;
     let (numbers, names) = bytes.split_at_checked(SIZE)?;
     let trail = Trail::from_bytes(numbers)?;
     if trail.has_ended() {

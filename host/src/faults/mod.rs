@@ -1,7 +1,7 @@
 //! Faults that affect the whole process: crashes, exits and hangs caused by hooks.
 //!
 //! **Parts.** [`Trail`] (`trail`) records which hook is being called where: the breadcrumbs, in
-//! memory backed by a `file` in the run's directory. `crash` holds the handlers for signals and
+//! memory backed by a `file`. `crash` holds the handlers for signals and
 //! `exit`, `watchdog` the thread that notices hangs, `report` the message and `crash.json`,
 //! `suspects` the hooks' names for them. `previous` reports how the last run in a directory ended,
 //! `fork` ends forked copies of the process, `leaving` limits the time of the process's exit,
@@ -105,9 +105,9 @@ pub(crate) fn watch(
         fork::watch(),
     );
     match file::create(directory, &hooks) {
-        Ok(trail) => {
+        Ok((trail, file)) => {
             guard.trail = trail;
-            guard.file = Some(file::path(directory));
+            guard.file = Some(file);
         }
         Err(error) => told(
             "if a hook kills this process, the next start won't know which: no breadcrumbs",

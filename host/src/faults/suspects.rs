@@ -16,6 +16,8 @@ pub(crate) struct Suspect {
     pub(crate) loaded: PathBuf,
     /// Time limit of one of its calls.
     pub(crate) time_limit: Option<Duration>,
+    /// Whether it runs in a process of its own.
+    pub(crate) is_isolated: bool,
 }
 
 /// Hooks of a run, and the path of a report.

@@ -2,7 +2,12 @@
 //!
 //! Each side writes to an area of its own, then counts up a word that the other waits for. Whoever waits first looks at
 //! the word for a moment (the parent only: the child shares the training's cores), then sets its sleeping flag and waits
-//! for its eventfd, which the other side writes to if it finds the flag set.
+//! for its bell, which the other side rings if it finds the flag set.
+//!
+//! **What the child can't do to the parent.** The memory is sealed: it can't become shorter, which would end whoever touches
+//! what is gone. Bells are pipes, whose ends are open file descriptions of their own: those of the parent never block, and
+//! the child, which shares none of them, can't change that. (An eventfd is one description for both: a child that fills it,
+//! and takes back `O_NONBLOCK`, blocks whoever writes to it.) The parent always waits for the child's end as well.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +16,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{
+    MemfdFlags, OFlags, SealFlags, fcntl_add_seals, fcntl_getfl, fcntl_setfl, fstat, ftruncate,
+    memfd_create,
+};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 /// Size of the page with the words, in bytes.
 const CONTROL: u64 = 4096;
@@ -27,6 +37,9 @@ const LEAST_TENSORS: u64 = 64 << 20;
 
 /// Tensors begin at multiples of this.
 const ALIGNMENT: u64 = 128;
+
+/// How long a process may take to end once its end of a bell is closed.
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// How long the parent looks at the word before it sleeps.
 const LOOKING: Duration = Duration::from_micros(20);
@@ -61,11 +74,12 @@ pub(super) enum Silence {
 /// One end of the shared memory.
 #[derive(Debug)]
 pub(super) struct Channel {
-    file: OwnedFd,
+    /// The memory's file, until both ends have mapped it.
+    file: Option<OwnedFd>,
     memory: NonNull<u8>,
     length: usize,
     side: Side,
-    /// Written to by the other side to wake this one.
+    /// Read by this side, to which the other one writes to wake it.
     bell: OwnedFd,
     /// Written to by this side to wake the other one.
     other_bell: OwnedFd,
@@ -128,73 +142,90 @@ impl Side {
     }
 }
 
+/// What the child's end is made of.
+#[derive(Debug)]
+pub(super) struct ChildEnd {
+    memory: OwnedFd,
+    bell: OwnedFd,
+    other_bell: OwnedFd,
+}
+
+impl ChildEnd {
+    /// Descriptors for the child to inherit, in the order of [`Channel::of_child`].
+    pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
+        [&self.memory, &self.bell, &self.other_bell].map(AsFd::as_fd)
+    }
+}
+
 impl Channel {
-    /// Creates the memory and returns the parent's end.
+    /// Creates the memory and returns the parent's end, and what the child's is made of.
     ///
     /// # Errors
     ///
     /// If the system refuses memory or descriptors.
-    pub(super) fn new() -> io::Result<Channel> {
-        let file = memfd_create("sconce-hook", MemfdFlags::CLOEXEC)?;
-        let mut tensors = MOST_TENSORS;
-        loop {
-            ftruncate(&file, CONTROL + 2 * MESSAGE + 2 * tensors)?;
-            let bells = [
-                eventfd(0, EventfdFlags::CLOEXEC)?,
-                eventfd(0, EventfdFlags::CLOEXEC)?,
-            ];
-            match Channel::over(file.try_clone()?, bells, Side::Parent) {
-                Err(_) if tensors > LEAST_TENSORS => tensors /= 4,
-                channel => return channel,
-            }
+    pub(super) fn new() -> io::Result<(Channel, ChildEnd)> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("sconce-hook", flags)?;
+        let (bell, of_child) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (bell_of_child, other_bell) = pipe_with(PipeFlags::CLOEXEC)?;
+        for own in [&bell, &other_bell] {
+            fcntl_setfl(own, fcntl_getfl(own)? | OFlags::NONBLOCK)?;
         }
+        let mut tensors = MOST_TENSORS;
+        let (memory, length) = loop {
+            ftruncate(&file, CONTROL + 2 * MESSAGE + 2 * tensors)?;
+            match map(&file) {
+                Err(_) if tensors > LEAST_TENSORS => tensors /= 4,
+                mapped => break mapped?,
+            }
+        };
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
+        let child = ChildEnd {
+            memory: file.try_clone()?,
+            bell: bell_of_child,
+            other_bell: of_child,
+        };
+        let channel = Channel {
+            file: Some(file),
+            memory,
+            length,
+            side: Side::Parent,
+            bell,
+            other_bell,
+            received: 0,
+        };
+        Ok((channel, child))
     }
 
-    /// One end of existing memory.
+    /// The child's end: of the memory, its bell and the parent's.
     ///
     /// # Errors
     ///
     /// If the memory can't be mapped.
-    pub(super) fn over(
-        file: OwnedFd,
-        [bell, other_bell]: [OwnedFd; 2],
-        side: Side,
-    ) -> io::Result<Channel> {
-        let all = u64::try_from(fstat(&file)?.st_size).unwrap_or(0);
-        let length = usize::try_from(all).map_err(io::Error::other)?;
-        if all < CONTROL + 2 * MESSAGE {
-            return Err(io::Error::other("the shared memory is too small"));
-        }
-        // SAFETY: a new mapping, at an address that the system chooses.
-        let memory = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::NORESERVE,
-                &file,
-                0,
-            )
-        }?;
-        let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("no memory"))?;
+    pub(super) fn of_child([file, bell, other_bell]: [OwnedFd; 3]) -> io::Result<Channel> {
+        let (memory, length) = map(&file)?;
         Ok(Channel {
-            file,
+            // Nothing that is opened from now on can map it again.
+            file: None,
             memory,
             length,
-            side,
+            side: Side::Child,
             bell,
             other_bell,
             received: 0,
         })
     }
 
-    /// Descriptors that the child's end needs: the memory, its own bell, and the parent's.
-    pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
-        [
-            self.file.as_fd(),
-            self.other_bell.as_fd(),
-            self.bell.as_fd(),
-        ]
+    /// Seals the memory against new writable mappings, and the seals against more of them: once both ends have mapped it.
+    fn seal(&mut self) -> io::Result<()> {
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
+        match fcntl_add_seals(&file, SealFlags::FUTURE_WRITE | SealFlags::SEAL) {
+            // Linux before 5.1 has no such seal.
+            Err(Errno::INVAL) => Ok(fcntl_add_seals(&file, SealFlags::SEAL)?),
+            sealed => Ok(sealed?),
+        }
     }
 
     /// Size of the mapping in bytes.
@@ -239,7 +270,11 @@ impl Channel {
         // The other side sets its flag, then looks at the word: one of the two sees what the other wrote.
         fence(Ordering::SeqCst);
         if self.word(to.sleeps()).swap(0, Ordering::Relaxed) != 0 {
-            rustix::io::write(&self.other_bell, &1_u64.to_ne_bytes())?;
+            match rustix::io::write(&self.other_bell, &[1]) {
+                // It is rung already, or the other process has ended, as whoever waits for its answer is told.
+                Ok(_) | Err(Errno::AGAIN | Errno::PIPE) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }
@@ -256,6 +291,7 @@ impl Channel {
         process: Option<BorrowedFd<'_>>,
     ) -> Result<(), Silence> {
         self.wait(deadline, process)?;
+        self.seal().map_err(Silence::System)?;
         self.received = self.word(self.side.count()).load(Ordering::Acquire);
         let length = self.length_word(self.side).load(Ordering::Relaxed);
         if length > MESSAGE {
@@ -319,9 +355,10 @@ impl Channel {
     fn sleep(&self, left: Option<Duration>, process: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         if process.is_none() && left.is_none() {
             // Nothing but the bell can end this: one system call instead of two.
-            return match self.hear() {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-                _ => Ok(false),
+            return if self.hear()? {
+                Ok(false)
+            } else {
+                Err(io::ErrorKind::UnexpectedEof.into())
             };
         }
         let bell = PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN);
@@ -331,25 +368,30 @@ impl Channel {
         let waited = both.get_mut(..count).unwrap_or_default();
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         match poll(waited, left.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        if waited
-            .first()
-            .is_some_and(|bell| !bell.revents().is_empty())
-        {
-            self.hear()?;
+        let is_ready =
+            |polled: Option<&PollFd<'_>>| polled.is_some_and(|polled| !polled.revents().is_empty());
+        let has_ended = is_ready(waited.get(1));
+        if !has_ended && is_ready(waited.first()) && !self.hear()? {
+            return match process {
+                // Descriptors are closed a moment before a process has ended.
+                Some(process) if ends_within(process, CLOSING)? => Ok(true),
+                _ => Err(io::Error::other("it has closed its end of the channel")),
+            };
         }
-        Ok(waited
-            .get(1)
-            .is_some_and(|other| !other.revents().is_empty()))
+        Ok(has_ended)
     }
 
-    /// Takes what was written to the bell; waits for it if there is nothing.
-    fn hear(&self) -> io::Result<()> {
-        let mut count = [0; 8];
-        rustix::io::read(&self.bell, &mut count)?;
-        Ok(())
+    /// Takes what was written to the bell; a blocking one waits for it if there is nothing. Returns whether the other side
+    /// can still ring it.
+    fn hear(&self) -> io::Result<bool> {
+        match rustix::io::read(&self.bell, &mut [0; 64]) {
+            Ok(count) => Ok(count > 0),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Where `length` bytes at an offset of an arena are; none if it does not have them.
@@ -366,6 +408,43 @@ impl Channel {
     /// Size of each arena in bytes.
     fn arena_size(&self) -> u64 {
         (self.length as u64 - CONTROL - 2 * MESSAGE) / 2
+    }
+}
+
+/// Maps the shared memory, and returns its size in bytes, too.
+fn map(file: &OwnedFd) -> io::Result<(NonNull<u8>, usize)> {
+    let all = u64::try_from(fstat(file)?.st_size).unwrap_or(0);
+    let length = usize::try_from(all).map_err(io::Error::other)?;
+    if all < CONTROL + 2 * MESSAGE {
+        return Err(io::Error::other("the shared memory is too small"));
+    }
+    // SAFETY: a new mapping, at an address that the system chooses.
+    let memory = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            length,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::NORESERVE,
+            file,
+            0,
+        )
+    }?;
+    let memory = NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("no memory"))?;
+    Ok((memory, length))
+}
+
+/// Whether a process ends within this time.
+fn ends_within(process: BorrowedFd<'_>, time: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + time;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut waited = [PollFd::from_borrowed_fd(process, PollFlags::IN)];
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut waited, Some(&left)) {
+            Ok(count) => return Ok(count > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -412,4 +491,69 @@ pub(super) unsafe fn inherited(number: i32) -> io::Result<OwnedFd> {
     let file = unsafe { File::from_raw_fd(number) };
     let copy = rustix::io::fcntl_dupfd_cloexec(&file, 3)?;
     Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ends in one process.
+    fn ends() -> (Channel, Channel, OwnedFd) {
+        let (parent, child) = Channel::new().expect("memory");
+        let ChildEnd {
+            memory,
+            bell,
+            other_bell,
+        } = child;
+        let kept = memory.try_clone().expect("a descriptor");
+        let child = Channel::of_child([memory, bell, other_bell]).expect("memory");
+        (parent, child, kept)
+    }
+
+    #[test]
+    fn the_memory_keeps_its_size_and_is_mapped_by_the_two_ends_alone() {
+        let (mut parent, mut child, memory) = ends();
+        let size = parent.size();
+        for size in [0, size - 1, size + 1] {
+            assert_eq!(ftruncate(&memory, size), Err(Errno::PERM), "{size}");
+        }
+        map(&memory).expect("not sealed until both ends have mapped it");
+        let mut message = Vec::new();
+        parent.send(b"an order").expect("sent");
+        child.receive(&mut message, None, None).expect("there");
+        assert_eq!(message, b"an order");
+        child.send(b"an answer").expect("sent");
+        parent.receive(&mut message, None, None).expect("there");
+        assert_eq!(message, b"an answer");
+        let again = map(&memory).expect_err("sealed");
+        assert_eq!(again.kind(), io::ErrorKind::PermissionDenied);
+        let more = fcntl_add_seals(&memory, SealFlags::WRITE);
+        assert_eq!(more, Err(Errno::PERM));
+        // What is mapped stays so.
+        parent.send(b"another").expect("sent");
+        child.receive(&mut message, None, None).expect("there");
+        assert_eq!(message, b"another");
+    }
+
+    #[test]
+    fn a_full_bell_does_not_stop_whoever_rings_it_and_a_closed_one_ends_the_wait() {
+        let (mut parent, child, _memory) = ends();
+        // The child takes back what it can of its own ends: they are other descriptions.
+        for end in [&child.bell, &child.other_bell] {
+            fcntl_setfl(end, OFlags::empty()).expect("its own");
+        }
+        while rustix::io::write(&parent.other_bell, &[1; 4096]).is_ok() {}
+        child.word(Word::ChildSleeps).store(1, Ordering::SeqCst);
+        parent
+            .send(b"an order")
+            .expect("sent, though the bell is full");
+        drop(child);
+        let mut message = Vec::new();
+        let deadline = Instant::now() + Duration::from_secs(600);
+        let silence = parent.receive(&mut message, Some(deadline), None);
+        assert!(matches!(silence, Err(Silence::System(_))), "{silence:?}");
+        parent
+            .send(b"to a process that has ended")
+            .expect("its end is noticed by whoever waits");
+    }
 }

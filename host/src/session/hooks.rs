@@ -114,6 +114,7 @@ impl HookPlan {
             loaded: self.file.clone(),
             // A process of its own is killed at the limit; the run goes on.
             time_limit: self.time_limit.filter(|_| !self.is_isolated()),
+            is_isolated: self.is_isolated(),
         }
     }
 }

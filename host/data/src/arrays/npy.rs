@@ -28,7 +28,7 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::DataError> {
     let mut opened = open_regular(file).map_err(failed)?;
     let metadata = opened.metadata().map_err(failed)?;
     // A pipe has no size: it is compared once it has been read.
-    let size = metadata.is_file().then(|| metadata.len());
+    let size = metadata.is_file().then_some(metadata.len());
     let mut bytes = Vec::new();
     read_to(&mut opened, &mut bytes, PREFIX).map_err(failed)?;
     let (start, end) = header_range(file, &bytes, size)?;

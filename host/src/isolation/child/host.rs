@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr;
 
@@ -12,7 +12,7 @@ use sconce_plugin_api::abi::{
     Status, TextAbi, ViewAbi,
 };
 
-use super::super::channel::{Channel, Side, inherited};
+use super::super::channel::{Channel, inherited};
 use super::super::message::{Call, Create, Order, PayloadText};
 use super::super::sandbox;
 use super::{session, tables};
@@ -31,7 +31,7 @@ pub(crate) fn answer(parent: u32, files: &[i32], library: &Path, rules: &str) ->
         // The parent ended before this process could ask to end with it.
         return exit::USAGE;
     }
-    let channel = match open(files) {
+    let channel = match open(files, library) {
         Ok(channel) => channel,
         Err(error) => {
             crate::screen::message(&format!("the hook's process can't start: {error}\n"));
@@ -55,15 +55,50 @@ pub(crate) fn answer(parent: u32, files: &[i32], library: &Path, rules: &str) ->
     }
 }
 
-fn open(files: &[i32]) -> io::Result<Channel> {
+fn open(files: &[i32], library: &Path) -> io::Result<Channel> {
     let &[memory, bell, other_bell] = files else {
         return Err(io::Error::other("it is started by a run, not by hand"));
     };
+    close_others(files.iter().copied().chain(handed_over(library)).collect())?;
     // SAFETY: the parent has handed them over for this, and nothing else here knows of them.
     let [memory, bell, other_bell] =
         unsafe { [inherited(memory)?, inherited(bell)?, inherited(other_bell)?] };
-    debug_assert!(memory.as_raw_fd() > 2);
-    Channel::over(memory, [bell, other_bell], Side::Child)
+    Channel::of_child([memory, bell, other_bell])
+}
+
+/// Closes what this process has inherited beside what was handed over and its output: descriptors that the run itself was
+/// started with, and did not open.
+fn close_others(mut kept: Vec<i32>) -> io::Result<()> {
+    const OPEN: &str = "/proc/self/fd";
+    kept.extend([0, 1, 2]);
+    let target = |number: i32| std::fs::read_link(format!("{OPEN}/{number}")).ok();
+    let output = target(2);
+    // The directory is closed before anything else is: its descriptor is among them.
+    let entries = std::fs::read_dir(OPEN)?.flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let numbers: Vec<i32> = numbers.filter(|number| !kept.contains(number)).collect();
+    for number in numbers {
+        // This program keeps a duplicate of its output, for its own messages.
+        if target(number) != output {
+            // SAFETY: nothing in this process has opened it: it begins here.
+            unsafe { rustix::io::close(number) };
+        }
+    }
+    Ok(())
+}
+
+/// The descriptor under which the library was handed over, if it was.
+fn handed_over(library: &Path) -> Option<i32> {
+    let number = library.strip_prefix("/proc/self/fd").ok()?;
+    number.to_str()?.parse().ok()
+}
+
+/// Closes the library's file if it was handed over as a descriptor: it is mapped, and nothing opens it again.
+fn close_inherited(library: &Path) {
+    if let Some(number) = handed_over(library) {
+        // SAFETY: the parent has handed it over for this, and nothing else here knows of it.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
+    }
 }
 
 /// The library and its hook.
@@ -160,6 +195,7 @@ impl HookHost {
             self.library = Some(library);
             Ok(description)
         });
+        close_inherited(file);
         match described {
             Ok(description) => Outcome {
                 bytes: description.to_string().into_bytes(),

@@ -37,11 +37,11 @@ impl HookProcess {
     ///
     /// If the system refuses.
     pub(super) fn start(library: &Path, rules: &str) -> io::Result<HookProcess> {
-        let channel = Channel::new()?;
+        let (channel, child_end) = Channel::new()?;
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
         // Copies without the close-on-exec flag, for the child to inherit.
         let mut lent = Vec::new();
-        for descriptor in channel.descriptors() {
+        for descriptor in child_end.descriptors() {
             lent.push(rustix::io::dup(descriptor)?);
         }
         let library = inherited(library, &mut lent)?;
@@ -58,7 +58,7 @@ impl HookProcess {
             .stderr(Stdio::from(writes))
             .process_group(0)
             .spawn()?;
-        drop(lent);
+        drop((lent, child_end));
         let output = Output::of(reads);
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let watched = pid
