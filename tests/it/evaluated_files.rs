@@ -115,6 +115,9 @@ fn rows_that_cannot_be_evaluated_are_left_out_or_an_error() {
             "a row with a missing value",
         ],
     );
+    place.write_text("unweighted.csv", "kind,sold,size\na,1,1.5\n");
+    eval(&place, &["out", "--input", "unweighted.csv"])
+        .expect(0, &["`weight` of the rows' weights"]);
     input("1.5,a,1,9\n").expect(2, &["line 2", "9"]);
     input("1.5,x,1,1\n").expect(2, &["line 2", "`x`"]);
     input("1.5,a,1,\n").expect(2, &["nothing is left"]);

@@ -301,6 +301,31 @@ fn a_sandbox_refuses_files_sockets_and_programs_and_allows_the_run_directory() {
 }
 
 #[test]
+fn a_sandboxed_hook_sees_no_secrets_of_the_environment_but_those_that_are_named() {
+    for (keys, code) in [
+        (json!({"sandbox": true}), 0),
+        (json!({"sandbox": {"environment": ["OTHER"]}}), 0),
+        (json!({"sandbox": {"environment": ["TEST_SECRET"]}}), 4),
+        (json!({"isolation": "process"}), 4),
+    ] {
+        let place = place();
+        let mut entry = json!({"hook": "wrecker", "config": {"at": "after_iter", "how": "secret"}});
+        for (key, value) in keys.as_object().expect("keys") {
+            entry[key] = value.clone();
+        }
+        place.write(&edit(tiny(), "/hooks", json!([entry])));
+        let secret = [("TEST_SECRET", "s3cret"), ("OTHER", "x")];
+        let finished = place.sconce_in(&["run", "manifest.json"], &secret);
+        let words: &[&str] = if code == 0 {
+            &[]
+        } else {
+            &["the secret is known"]
+        };
+        finished.expect(code, words);
+    }
+}
+
+#[test]
 fn the_library_is_never_opened_in_the_run_and_no_process_outlives_it() {
     let place = place();
     let entry = json!([{

@@ -15,6 +15,8 @@ pub(crate) struct SandboxRules {
     pub(crate) network: bool,
     /// Whether programs may be started.
     pub(crate) processes: bool,
+    /// Environment variables that it may see, besides those of every process.
+    pub(crate) environment: Vec<String>,
     /// The most address space in bytes, apart from what the process has at its start.
     pub(crate) memory: Option<u64>,
     /// Whether a system that can't restrict files is an error.

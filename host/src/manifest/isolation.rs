@@ -114,6 +114,10 @@ pub struct Sandbox {
     pub network: bool,
     /// Whether it may start other programs.
     pub processes: bool,
+    /// Environment variables that it may see, besides those that say where and how a program runs: `PATH`, `HOME`, the locale,
+    /// numbers of threads.
+    #[schemars(inner(regex(pattern = r"^[^=]+$")))]
+    pub environment: Vec<String>,
     /// Most memory (address space) that library and hook may take, in bytes or as text: `512MiB`, `1GiB`. Default: no
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,6 +134,7 @@ impl Default for Sandbox {
             write: Vec::new(),
             network: false,
             processes: false,
+            environment: Vec::new(),
             memory: None,
             strict: true,
         }
@@ -144,6 +149,7 @@ impl Sandbox {
             write: self.write.clone(),
             network: self.network,
             processes: self.processes,
+            environment: self.environment.clone(),
             memory: self.memory.as_ref().and_then(MemorySize::bytes),
             strict: self.strict,
         }

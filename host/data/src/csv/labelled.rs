@@ -75,8 +75,13 @@ impl CsvTransform {
             target::scalable(&table, &targets, &used, &values, scaling.scale())?;
         }
         let weights = match &self.weight {
-            Some(name) => Some(super::columns::weights(&table, name, &used, TRAINING_FILE)?),
-            None => None,
+            Some(name) if table.names.contains(name) => {
+                Some(super::columns::weights(&table, name, &used, TRAINING_FILE)?)
+            }
+            name => {
+                counts.without_weight.clone_from(name);
+                None
+            }
         };
         let encoded = EncodedRows {
             unknown,

@@ -35,20 +35,22 @@ pub struct LabelledInput {
 }
 
 /// Rows of a table that are not among the samples taken of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
     /// Rows of the wanted part that the table doesn't have.
     pub absent: usize,
-    /// Rows of the table that the training's didn't have.
+    /// Rows of the table that are in no part of the training's data.
     pub new: usize,
     /// Rows left out because their target is missing.
     pub without_target: usize,
     /// Rows left out because an input is missing, which the training didn't have or left out as well.
     pub incomplete: usize,
+    /// Column of the training's row weights that the table doesn't have: all rows weigh the same.
+    pub without_weight: Option<String>,
 }
 
 impl RowCounts {
-    /// Returns a sentence for each kind of row that is left out.
+    /// Returns a sentence for each kind of row that is left out, and about missing weights.
     pub fn lines(&self) -> Vec<String> {
         let kinds = [
             (self.without_target, "without a target"),
@@ -62,7 +64,11 @@ impl RowCounts {
             1 => format!("a row {kind} is left out"),
             count => format!("{count} rows {kind} are left out"),
         };
-        kinds.map(line).collect()
+        let weight = self.without_weight.as_ref().map(|name| {
+            let name = printable(name);
+            format!("the column `{name}` of the rows' weights isn't there: all rows weigh the same")
+        });
+        kinds.map(line).chain(weight).collect()
     }
 }
 

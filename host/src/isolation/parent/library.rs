@@ -74,7 +74,9 @@ impl IsolatedLibrary {
             None => String::new(),
             Some(rules) => rules.text(run_directory).map_err(Cause::Isolated)?,
         };
-        let started = HookProcess::start(&self.file, &rules);
+        let variables = self.sandbox.as_ref();
+        let variables = variables.map(|rules| rules.environment.as_slice());
+        let started = HookProcess::start(&self.file, &rules, variables);
         let mut process = started.map_err(|error| {
             Cause::Isolated(format!("no process can be started for it: {error}"))
         })?;

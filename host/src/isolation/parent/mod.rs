@@ -1,12 +1,14 @@
 //! The parent: starts a hook's process, and stands in for the hook.
 //!
-//! `process` starts and ends the child and exchanges messages with it; `output` collects what it prints. `library` opens a
-//! plugin there and describes it; `proxy` is the hook's object here, whose functions (`entries`) send orders (with `payload`s); `serve` answers what the
-//! child asks, by the host's own tables (`host`); `loans` are the tensors that the hook was lent; `gifts` the answers that
+//! `process` starts and ends the child, in a restricted `environment` if it has a sandbox, and exchanges messages with it;
+//! `output` collects what it prints. `library` opens a plugin there and describes it; `proxy` is the hook's object here, whose
+//! functions (`entries`) send orders (with `payload`s); `serve` answers what the child asks, by the host's own tables (`host`);
+//! `loans` are the tensors that the hook was lent; `gifts` the answers that
 //! are given in advance; `crash_report` is the file about an end.
 
 mod crash_report;
 mod entries;
+mod environment;
 mod gifts;
 mod host;
 mod library;

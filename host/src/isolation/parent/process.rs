@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use super::super::COMMAND;
 use super::super::channel::{Channel, Silence};
 use super::super::ending::Ending;
+use super::environment;
 use super::output::Output;
 use crate::signals;
 use crate::subprocess;
@@ -31,12 +32,17 @@ pub(super) struct HookProcess {
 }
 
 impl HookProcess {
-    /// Starts a child that will open `library` under these rules (see [`Sandbox`](crate::manifest::Sandbox)).
+    /// Starts a child that will open `library` under these rules (see [`Sandbox`](crate::manifest::Sandbox)), if it has a
+    /// sandbox with `variables`, more of the environment that it may see.
     ///
     /// # Errors
     ///
     /// If the system refuses.
-    pub(super) fn start(library: &Path, rules: &str) -> io::Result<HookProcess> {
+    pub(super) fn start(
+        library: &Path,
+        rules: &str,
+        variables: Option<&[String]>,
+    ) -> io::Result<HookProcess> {
         let (channel, child_end) = Channel::new()?;
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
         // Copies without the close-on-exec flag, for the child to inherit.
@@ -46,7 +52,11 @@ impl HookProcess {
         }
         let library = inherited(library, &mut lent)?;
         let numbers = lent.iter().take(3).map(|file| file.as_raw_fd().to_string());
-        let child = subprocess::command()?
+        let mut command = subprocess::command()?;
+        if let Some(others) = variables {
+            environment::restrict(&mut command, others);
+        }
+        let child = command
             .arg(COMMAND)
             .args(["--parent", &std::process::id().to_string()])
             .args(["--rules", rules])
