@@ -30,7 +30,8 @@ fn files_opened_by_what_was_kept_have_the_same_bits() {
     for config in on_demand().into_iter().chain(in_memory()).chain(fitted()) {
         let learnt = load(&config, None, directory.path()).preprocessing;
         let kept = edited(&learnt, |_| {}).expect("it is right");
-        assert_eq!(kept, *learnt, "{config}");
+        // But for the hashes of a table's rows, which are in a file of their own.
+        assert_eq!(kept.to_files(), learnt.to_files(), "{config}");
         assert!(!kept.describe_inputs().is_empty());
         let splits = load(&config, None, directory.path());
         let train = splits.train.as_ref();
