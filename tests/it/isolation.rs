@@ -167,6 +167,23 @@ fn what_is_shared_with_the_host_cannot_be_used_against_it() {
     }
 }
 
+/// A user may have no directory for the state of programs: an isolated hook leaves no breadcrumbs then, and others do.
+#[test]
+fn a_user_without_a_state_directory_loses_the_breadcrumbs_of_isolated_hooks_alone() {
+    for (entry, warns) in [
+        (json!("recorder"), false),
+        (json!({"hook": "recorder", "isolation": "process"}), true),
+    ] {
+        let place = place();
+        place.write(&edit(tiny(), "/hooks", json!([entry])));
+        let nowhere = [("XDG_STATE_HOME", "/dev/null")];
+        let finished = place.sconce_in(&["run", "manifest.json"], &nowhere);
+        let finished = finished.expect(0, &[]);
+        let has_warned = finished.stderr.contains("no breadcrumbs");
+        assert_eq!(has_warned, warns, "{}", finished.stderr);
+    }
+}
+
 /// What a hook's process has of the host: descriptors, and mappings that are shared.
 #[test]
 fn a_hooks_process_has_two_bells_and_one_mapping_of_the_host_beside_its_output() {

@@ -42,27 +42,27 @@ fn outside(directory: &Path) -> Option<PathBuf> {
 /// Creates the file and maps its [`Trail`] for the lifetime of this process; returns its path, too.
 pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<(&'static Trail, PathBuf)> {
     let (inside, outside) = (inside(directory), outside(directory));
+    let is_outside = hooks.iter().any(|hook| hook.is_isolated);
+    let (path, other) = if is_outside {
+        let none = "no directory for them outside the run's, which its hooks can write to";
+        (outside.ok_or_else(|| io::Error::other(none))?, Some(inside))
+    } else {
+        (inside, outside)
+    };
+    if let Some(other) = other {
+        // That of an earlier run. There is none where this user can't write.
+        drop(std::fs::remove_file(other));
+    }
     // Always a new file: an earlier process, or a forked copy, may still have the previous one
     // mapped.
-    for path in std::iter::once(&inside).chain(&outside) {
-        if let Err(error) = std::fs::remove_file(path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
-        }
+    if let Err(error) = std::fs::remove_file(&path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
     }
-    let path = if hooks.iter().any(|hook| hook.is_isolated) {
-        let none = || {
-            io::Error::other(
-                "no directory for them outside the run's, which its hooks can write to",
-            )
-        };
-        let path = outside.ok_or_else(none)?;
-        fs_err::create_dir_all(path.parent().unwrap_or(&path))?;
-        path
-    } else {
-        inside
-    };
+    if let Some(parent) = path.parent().filter(|_| is_outside) {
+        fs_err::create_dir_all(parent)?;
+    }
     let mut file = fs_err::OpenOptions::new()
         .read(true)
         .write(true)

@@ -271,7 +271,7 @@ impl Channel {
         fence(Ordering::SeqCst);
         if self.word(to.sleeps()).swap(0, Ordering::Relaxed) != 0 {
             match rustix::io::write(&self.other_bell, &[1]) {
-                // It is rung already, or the other process has ended, as whoever waits for its answer is told.
+                // It is rung already, or the other process has ended, which the wait for its answer finds out.
                 Ok(_) | Err(Errno::AGAIN | Errno::PIPE) => {}
                 Err(error) => return Err(error.into()),
             }

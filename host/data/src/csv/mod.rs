@@ -55,7 +55,7 @@ use columns::{GROUP, TARGET, WEIGHT};
 use format::TableFormat;
 use rows::{EncodedRows, Used};
 use scan::Missing;
-use split_rows::{RowHash, row_hashes};
+use split_rows::{MOST_ROWS, RowHash, row_hashes};
 use table::Table;
 use target::TargetColumns;
 use transform::TRAINING_FILE;
@@ -134,7 +134,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
         &table,
     );
     let mut split_rows =
-        hashes(&transform, &table, &used.rows)?.and_then(|hashes| SplitRows::new(&hashes, &parts));
+        hashes(&transform, &table, &used.rows)?.map(|hashes| SplitRows::new(&hashes, &parts));
     let content = encoder.inputs();
     let dataset = |samples: &Arc<Samples>, indices: Vec<u32>, rows: &Arc<[usize]>| {
         NumberDataset::new(Arc::clone(samples), indices, transform.targets().clone())
@@ -265,13 +265,13 @@ fn note_fields(table: &Table, places: &[usize], rows: &[usize]) {
     note_rows(&table.file, hasher.finish());
 }
 
-/// Hashes rows by what is used of them, for data that are trained on.
+/// Hashes rows by what is used of them, for data that are trained on; none if there are too many.
 fn hashes(
     transform: &CsvTransform,
     table: &Table,
     rows: &[usize],
 ) -> Result<Option<Vec<RowHash>>, CsvError> {
-    if !is_recording() {
+    if !is_recording() || rows.len() > MOST_ROWS {
         return Ok(None);
     }
     let places = transform.read_places(table)?;

@@ -22,8 +22,8 @@ const SIZE: usize = 16;
 /// their number.
 pub(super) type RowHash = [u8; SIZE];
 
-/// Most rows whose hashes are kept.
-const MOST: usize = 1 << 20;
+/// Most rows of a table whose hashes are kept.
+pub(super) const MOST_ROWS: usize = 1 << 20;
 
 /// Rows of a table to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,14 +61,14 @@ const PARTS: [(RowsOf, &str); 3] = [
 pub struct SplitRows([Vec<RowHash>; PARTS.len()]);
 
 impl SplitRows {
-    /// Takes those of the parts of a table, whose used rows have these hashes; none if there are too many.
-    pub(super) fn new(rows: &[RowHash], parts: &Parts) -> Option<SplitRows> {
+    /// Takes those of the parts of a table, whose used rows have these hashes.
+    pub(super) fn new(rows: &[RowHash], parts: &Parts) -> SplitRows {
         let of = |indices: &Vec<u32>| {
             let hashes = indices.iter().filter_map(|&row| rows.get(row as usize));
             hashes.copied().collect()
         };
         let parts = [&parts.train, &parts.val, &parts.test];
-        (rows.len() <= MOST).then(|| SplitRows(parts.map(of)))
+        SplitRows(parts.map(of))
     }
 
     /// Sets the rows of a part that has a file of its own.
@@ -163,7 +163,7 @@ pub(super) fn row_hashes(
         *equal += 1;
         match *equal {
             1 => hash,
-            // Longer by 8 bytes than the hash alone, which is no row's fields either.
+            // Equal rows are told apart by their number.
             equal => start_of_hash(&[hash.as_slice(), &equal.to_le_bytes()].concat()),
         }
     };
