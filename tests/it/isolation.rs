@@ -285,8 +285,8 @@ fn a_sandbox_refuses_files_sockets_and_programs_and_allows_the_run_directory() {
         ("read-home", "Permission denied"),
         ("write-outside", "Permission denied"),
         // Through which the run, which has no sandbox, would write elsewhere or wait.
-        ("link", "Permission denied"),
-        ("pipe", "Permission denied"),
+        ("link", "Operation not permitted"),
+        ("pipe", "Operation not permitted"),
         ("socket", "Operation not permitted"),
         ("run-program", "Operation not permitted"),
     ] {
@@ -315,6 +315,45 @@ fn a_sandbox_refuses_files_sockets_and_programs_and_allows_the_run_directory() {
             "memory allocation of 50000000 bytes failed",
         ],
     );
+}
+
+#[test]
+fn a_sandboxed_hook_reaches_neither_other_processes_nor_files_nor_the_system() {
+    for rules in [
+        json!(true),
+        json!({"network": true}),
+        json!({"memory": "1GiB"}),
+    ] {
+        for how in ["reach-out", "touch-own"] {
+            let keys = json!({"sandbox": rules});
+            wrecked(&place(), "after_iter", how, keys).expect(0, &[]);
+        }
+    }
+    // Without walls, the same calls pass: it tries something.
+    let finished = wrecked(&place(), "after_iter", "reach-out", json!({}));
+    finished.expect(4, &["the walls have holes: ", "tgkill: 0"]);
+    // Another processor's numbers end the process.
+    let keys = json!({"sandbox": true, "on_crash": "disable"});
+    wrecked(&place(), "after_iter", "x32", keys).expect(0, &["crashed (SIGSYS)"]);
+}
+
+#[test]
+fn what_a_sandbox_refuses_is_named_if_asked_for() {
+    let place = place();
+    let entry = json!([{
+        "hook": "wrecker", "name": "bad", "sandbox": true,
+        "config": {"at": "after_iter", "how": "reach-out"}
+    }]);
+    place.write(&edit(tiny(), "/hooks", entry));
+    let log = [("SCONCE_SANDBOX_LOG", "1")];
+    let finished = place.sconce_in(&["run", "manifest.json"], &log);
+    let lines = ["setpriority", "prlimit64", "shmget"]
+        .map(|call| format!("bad: sandbox: the system call `{call}` was refused"));
+    for line in &lines {
+        // Once, though it is made at every iteration.
+        assert_eq!(finished.stderr.matches(line).count(), 1, "{line}");
+    }
+    finished.expect(0, &[]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::output;
 use crate::device_facts::described;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
+use crate::isolation::{SANDBOX_LOG, landlock_version};
 use crate::kernels;
 use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial;
@@ -30,12 +31,13 @@ pub(super) struct EnvArgs {
 }
 
 /// Environment variables that affect this program.
-const VARIABLES: [&str; 10] = [
+const VARIABLES: [&str; 11] = [
     search::VARIABLE,
     kernels::VARIABLE,
     OPERATIONS_VARIABLE,
     device::LIBRARIES_VARIABLE,
     trial::VARIABLE,
+    SANDBOX_LOG,
     kernels::threads::VARIABLES[0],
     kernels::threads::VARIABLES[1],
     kernels::threads::SPIN_LIMIT,
@@ -206,6 +208,7 @@ fn facts() -> Vec<(&'static str, String)> {
             threads.usable.to_string(),
         ),
         ("threads by default", threads.started().to_string()),
+        ("Landlock", landlock_version()),
     ];
     match device::list() {
         Ok(gpus) if gpus.is_empty() => facts.push(("GPUs", "none".to_owned())),

@@ -108,6 +108,11 @@ unsafe extern "C" fn drop_hook(_: *mut c_void, _: *mut ErrorAbi) -> u32 {
     Status::OK.0
 }
 
+/// Landlock's version, of which there is none.
+pub(crate) fn landlock_version() -> String {
+    "none (it is Linux's)".to_owned()
+}
+
 /// The hidden subcommand, which nothing starts here.
 pub(crate) fn answer(_parent: u32, _files: &[i32], _library: &Path, _rules: &str) -> u8 {
     exit::USAGE

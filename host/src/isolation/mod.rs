@@ -39,12 +39,14 @@ mod sandbox;
 #[cfg(target_os = "linux")]
 pub(crate) use child::answer;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{IsolatedLibrary, PROXY_TABLE, Proxy, answer};
+pub(crate) use elsewhere::{IsolatedLibrary, PROXY_TABLE, Proxy, answer, landlock_version};
 pub(crate) use ending::ENDED;
 pub(crate) use facts::HookFacts;
 #[cfg(target_os = "linux")]
 pub(crate) use parent::{IsolatedLibrary, PROXY_TABLE, Proxy};
-pub(crate) use rules::SandboxRules;
+pub(crate) use rules::{SANDBOX_LOG, SandboxRules};
+#[cfg(target_os = "linux")]
+pub(crate) use sandbox::landlock_version;
 
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "hook-host";

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+/// The environment variable that has the system calls that a sandbox refuses named in the hook's output.
+pub(crate) const SANDBOX_LOG: &str = "SCONCE_SANDBOX_LOG";
+
 /// Rules of a sandbox, from the manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SandboxRules {

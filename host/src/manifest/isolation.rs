@@ -122,8 +122,7 @@ pub struct Sandbox {
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySize>,
-    /// Whether it is an error if the system can't restrict a process's files. Linux can from 5.13 on, unless Landlock is
-    /// turned off.
+    /// Whether it is an error if the system can't enforce all of it. Linux can from 6.2 on, unless Landlock is turned off.
     pub strict: bool,
 }
 
