@@ -124,23 +124,48 @@ impl MetricBoard {
         }
     }
 
-    /// Publishes a hook's metric for a phase.
+    /// Publishes a hook's metric for a phase; returns its earlier value in this pass.
     ///
     /// # Errors
     ///
     /// A message for the hook's author if the name is invalid or belongs to a metric of the task.
-    pub fn publish(&mut self, phase: Phase, name: &str, value: f64) -> Result<(), String> {
+    pub fn publish(&mut self, phase: Phase, name: &str, value: f64) -> Result<Option<f64>, String> {
         check_name("a metric's name", name)?;
         let metrics = self.of_mut(phase);
-        if metrics.find(name).is_some_and(|found| found.from_task) {
+        let place = metrics.slot(name);
+        let Some(known) = place.and_then(|place| metrics.values.get_mut(place)) else {
+            metrics.set(name, value, false);
+            return Ok(None);
+        };
+        if known.from_task {
             return Err(format!("the metric `{name}` is the task's"));
         }
-        metrics.set(name, value, false);
-        Ok(())
+        Ok(Some(std::mem::replace(&mut known.value, value)))
+    }
+
+    /// Takes back the last publication of a metric, which had an earlier value or none.
+    pub(crate) fn take_back(&mut self, phase: Phase, name: &str, earlier: Option<f64>) {
+        self.of_mut(phase).take_back(name, earlier);
     }
 }
 
 impl PhaseMetrics {
+    /// Sets a metric to its earlier value, or removes it if it had none: it is the last one then.
+    fn take_back(&mut self, name: &str, earlier: Option<f64>) {
+        let Some(place) = self.slot(name) else {
+            return;
+        };
+        if let Some(earlier) = earlier {
+            if let Some(known) = self.values.get_mut(place) {
+                known.value = earlier;
+            }
+        } else if let Some(entry) = self.values.pop()
+            && let Some(slot) = self.slots.get_mut(entry.name)
+        {
+            *slot = None;
+        }
+    }
+
     /// Number of metrics in this pass.
     pub fn len(&self) -> usize {
         self.values.len()
@@ -240,7 +265,7 @@ mod tests {
         let mut board = MetricBoard::default();
         board.begin(Phase::Train);
         add(&mut board, Phase::Train, 3.0, 0.1);
-        assert_eq!(board.publish(Phase::Train, "norm", f64::INFINITY), Ok(()));
+        assert_eq!(board.publish(Phase::Train, "norm", f64::INFINITY), Ok(None));
         let mut other = MetricBoard::default();
         other.restore(&board.save());
         for board in [&mut board, &mut other] {
@@ -267,7 +292,7 @@ mod tests {
             board.begin(Phase::Train);
             for (index, name) in names.iter().enumerate() {
                 let value = (index + pass) as f64;
-                assert_eq!(board.publish(Phase::Train, name, value), Ok(()));
+                assert_eq!(board.publish(Phase::Train, name, value), Ok(None));
             }
             let metrics = board.of(Phase::Train);
             assert_eq!(metrics.len(), names.len());
@@ -284,7 +309,7 @@ mod tests {
         board.begin(Phase::Train);
         assert_eq!(board.of(Phase::Train).get(&names[7]), None);
         for name in names.iter().skip(20).take(40) {
-            assert_eq!(board.publish(Phase::Train, name, 0.0), Ok(()));
+            assert_eq!(board.publish(Phase::Train, name, 0.0), Ok(None));
         }
         assert_eq!(board.of(Phase::Train).get(&names[7]), None);
         assert_eq!(board.of(Phase::Train).get(&names[25]), Some(0.0));
@@ -294,8 +319,8 @@ mod tests {
     fn published_metrics_stand_beside_the_tasks_until_the_next_pass() {
         let mut board = MetricBoard::default();
         add(&mut board, Phase::Val, 1.0, 1.0);
-        assert_eq!(board.publish(Phase::Val, "grad_norm", 2.0), Ok(()));
-        assert_eq!(board.publish(Phase::Val, "grad_norm", 3.0), Ok(()));
+        assert_eq!(board.publish(Phase::Val, "grad_norm", 2.0), Ok(None));
+        assert_eq!(board.publish(Phase::Val, "grad_norm", 3.0), Ok(Some(2.0)));
         assert_eq!(board.of(Phase::Val).get("grad_norm"), Some(3.0));
         assert!(board.publish(Phase::Val, "loss", 0.0).is_err());
         assert!(board.publish(Phase::Val, "", 0.0).is_err());

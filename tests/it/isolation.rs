@@ -144,6 +144,79 @@ fn whatever_ends_its_process_the_run_goes_on_without_it() {
 }
 
 /// What the host and the hook's process share can be used against the host by neither of its ends.
+/// What a run leaves, but for times and messages: its files of tensors, its metrics, and which files there are.
+fn left_by(place: &Workplace) -> (Vec<(String, Vec<u8>)>, Value) {
+    let run: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
+    let mut files = Vec::new();
+    let mut directories = vec![place.path("out")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let is_of_tensors = path.extension().is_some_and(|end| end == "safetensors");
+            if path.is_dir() {
+                directories.push(path);
+            } else if is_of_tensors {
+                let bytes = fs::read(&path).expect("a file");
+                files.push((
+                    path.strip_prefix(place.path("out"))
+                        .expect("in it")
+                        .display()
+                        .to_string(),
+                    bytes,
+                ));
+            }
+        }
+    }
+    files.sort();
+    (files, json!([run["metrics"], run["outcome"]]))
+}
+
+#[test]
+fn a_call_in_which_the_process_ends_has_not_happened_whatever_it_did() {
+    let half_done = |at: &str, effects: usize| {
+        let place = place();
+        let hooks = json!([
+            {
+                "hook": "half-done", "name": "bad", "isolation": "process", "on_crash": "disable",
+                "config": {"at": at, "effects": effects}
+            },
+            {"hook": "checkpoint"}
+        ]);
+        let manifest = edit(tiny(), "/optimizer/momentum", json!(0.9));
+        let finished = place.run(&edit(manifest, "/hooks", hooks));
+        let words: &[&str] = if at.is_empty() {
+            &[]
+        } else {
+            &["crashed (SIGABRT)"]
+        };
+        finished.expect(0, words);
+        left_by(&place)
+    };
+    let (files, metrics) = half_done("", 0);
+    for (at, effects) in [
+        ("before_iter", 7),
+        ("after_loss", 2),
+        ("after_backward", 2),
+        ("after_iter", 11),
+        ("before_save_checkpoint", 2),
+    ] {
+        for count in 1..=effects {
+            let left = half_done(at, count);
+            assert_eq!(left.1, metrics, "{at}, {count} effects");
+            let names = |files: &[(String, Vec<u8>)]| {
+                files
+                    .iter()
+                    .map(|(name, _)| name.clone())
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(names(&left.0), names(&files), "{at}, {count} effects");
+            for (one, other) in left.0.iter().zip(&files) {
+                assert!(one == other, "{} after {count} effects at {at}", one.0);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_shared_with_the_host_cannot_be_used_against_it() {
     let alone = place();

@@ -11,6 +11,7 @@ const PLUGINS: &[&str] = &[
     "sconce-plugin-sockets",
     "sconce-plugin-optimisation",
     "sconce-fixture-faults",
+    "sconce-fixture-wrecker",
 ];
 
 /// An update of eight batches, the last of an epoch of five, with a last batch of half the size.
@@ -287,6 +288,23 @@ fn a_hook_that_hangs_on_one_rank_is_named_with_the_rank() {
     let place = Workplace::new(PLUGINS);
     place.write(&with_hook(&manifest(mlp(), digits()), hangs));
     run_on(&place, 2, &[]).expect(6, &["rank 1 (", "hook `asker` has not come back"]);
+}
+
+#[test]
+fn a_process_that_ends_after_other_ranks_have_seen_its_call_ends_the_run_whatever_the_policy() {
+    let half_done = |at: &str| {
+        let config = json!({"at": at, "effects": 1, "rank": 1});
+        json!({
+            "hook": "half-done", "isolation": "process", "on_crash": "disable", "ranks": "all", "config": config
+        })
+    };
+    let place = Workplace::new(PLUGINS);
+    place.write(&with_hook(
+        &manifest(mlp(), digits()),
+        half_done("after_update"),
+    ));
+    let words = ["rank 1 (", "crashed (SIGABRT)", "which can't be undone"];
+    run_on(&place, 2, &[]).expect(4, &words);
 }
 
 #[test]

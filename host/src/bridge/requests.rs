@@ -9,7 +9,7 @@ use sconce_plugin_api::ext::Asked;
 use crate::hook_id::HookId;
 
 /// Requests that the loop has not served yet.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Requests {
     stop: RefCell<Option<StopRequest>>,
     skip_batch: Cell<bool>,

@@ -18,10 +18,11 @@ use super::claims::Claims;
 use super::exposed::Exposed;
 use super::gpu::RunGpu;
 use super::host_copies::{CopyCosts, HostCopies};
+use super::journal::{Change, Journal};
 use super::late::LateMeasures;
 use super::ranks::{Alone, RanksView, RegisteredHook};
 use super::requests::Requests;
-use super::values::PublishedValues;
+use super::values::{PublishedValues, ValueContent};
 use super::witness::{HookAction, Witness};
 use crate::clock::Clock;
 use crate::faults::Trail;
@@ -67,6 +68,8 @@ pub struct BridgeState<'run> {
     pub(super) is_reinstating: Cell<bool>,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
+    /// What the call in progress has changed, if it may be undone.
+    pub(super) journal: Journal,
     /// What is known of the run's device, once a hook has asked.
     pub(super) device_facts: OnceCell<Option<DeviceFacts>>,
     /// Copies of tensors on a device, which hooks see.
@@ -112,6 +115,7 @@ impl<'run> BridgeState<'run> {
             resumed: OnceCell::new(),
             is_reinstating: Cell::new(false),
             claims: Claims::default(),
+            journal: Journal::default(),
             device_facts: OnceCell::new(),
             host_copies: HostCopies::new(),
             clock: Clock::start(),
@@ -296,6 +300,67 @@ impl<'run> BridgeState<'run> {
     pub fn read_metrics(&self) -> Ref<'_, MetricBoard> {
         self.late.settle(&self.metrics);
         self.metrics.borrow()
+    }
+
+    /// Publishes a metric of the current hook and phase.
+    pub(super) fn publish_metric(&self, name: &str, value: f64) -> Result<(), String> {
+        let phase = self.phase();
+        let mut metrics = self.metrics.borrow_mut();
+        let earlier = metrics.publish(phase, name, value)?;
+        self.journal.note(|| Change::Metric {
+            phase,
+            name: name.into(),
+            earlier,
+        });
+        Ok(())
+    }
+
+    /// Publishes a value of the current hook, or sets an entry of a checkpoint.
+    pub(super) fn set_value(
+        &self,
+        values: &PublishedValues,
+        name: &str,
+        keep: Keep,
+        value: ValueContent,
+    ) {
+        let replaced = values.replace(name, keep, self.hook(), value);
+        let is_of_checkpoint = ptr::eq(values, &raw const self.checkpoint_entries);
+        self.journal.note(|| Change::Value {
+            is_of_checkpoint,
+            replaced,
+        });
+    }
+
+    /// Removes a published value; returns whether there was one.
+    pub(super) fn remove_value(&self, name: &str) -> bool {
+        let Some(replaced) = self.values.take(name) else {
+            return false;
+        };
+        self.journal.note(|| Change::Value {
+            is_of_checkpoint: false,
+            replaced,
+        });
+        true
+    }
+
+    /// Notes the groups' rates and momenta before they change.
+    pub(super) fn note_groups(&self) {
+        let groups = || Change::Groups(self.groups.borrow().clone());
+        self.journal.note(groups);
+    }
+
+    /// Sets the batches per update.
+    pub(super) fn set_accumulation(&self, batches: u64) {
+        let earlier = self.accumulation.replace(Some(batches));
+        self.journal.note(|| Change::Accumulation(earlier));
+    }
+
+    /// Claims something for the current hook; the error names the hook that has it.
+    pub(super) fn claim(&self, what: &str) -> Result<(), String> {
+        if self.claims.add(what, self.hook_name())? {
+            self.journal.note(|| Change::Claim);
+        }
+        Ok(())
     }
 
     /// Logs information as the host.

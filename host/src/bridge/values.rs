@@ -32,6 +32,15 @@ struct ValueEntry {
     value: ValueContent,
 }
 
+/// What a change of values has replaced.
+pub(super) struct Replaced {
+    name: Box<str>,
+    /// The earlier entry of this name and its index.
+    earlier: Option<(usize, ValueEntry)>,
+    /// Whether the list of slots has grown.
+    has_grown: bool,
+}
+
 /// A published value.
 #[derive(Clone, Debug)]
 pub enum ValueContent {
@@ -44,7 +53,22 @@ pub enum ValueContent {
 impl PublishedValues {
     /// Publishes a value, replacing any earlier one of this name.
     pub fn set(&self, name: &str, keep: Keep, owner: Option<HookId>, value: ValueContent) {
-        self.remove(name);
+        self.replace(name, keep, owner, value);
+    }
+
+    /// Publishes a value; returns what it has replaced.
+    pub(super) fn replace(
+        &self,
+        name: &str,
+        keep: Keep,
+        owner: Option<HookId>,
+        value: ValueContent,
+    ) -> Replaced {
+        let mut replaced = self.take(name).unwrap_or(Replaced {
+            name: name.into(),
+            earlier: None,
+            has_grown: false,
+        });
         let entry = ValueEntry {
             name: name.into(),
             keep,
@@ -58,6 +82,7 @@ impl PublishedValues {
         let free = self.free.borrow_mut().pop();
         let index = free.map_or_else(
             || {
+                replaced.has_grown = true;
                 places.push(None);
                 places.len() - 1
             },
@@ -67,23 +92,54 @@ impl PublishedValues {
             *place = Some(entry);
         }
         self.names.borrow_mut().insert(name.into(), index);
+        replaced
     }
 
     /// Removes the value of this name; returns whether there was one.
     pub fn remove(&self, name: &str) -> bool {
-        let Some(index) = self.names.borrow_mut().remove(name) else {
-            return false;
-        };
+        self.take(name).is_some()
+    }
+
+    /// Removes the value of this name and returns what it was, if there was one.
+    pub(super) fn take(&self, name: &str) -> Option<Replaced> {
+        let (name, index) = self.names.borrow_mut().remove_entry(name)?;
         let entry = self
             .slots
             .borrow_mut()
             .get_mut(index)
             .and_then(Option::take);
         self.free.borrow_mut().push(Reverse(index));
-        if entry.is_some_and(|entry| entry.keep == Keep::Batch) {
+        let of_batch = |entry: &ValueEntry| entry.keep == Keep::Batch;
+        if entry.as_ref().is_some_and(of_batch) {
             self.of_batch.set(self.of_batch.get().saturating_sub(1));
         }
-        true
+        Some(Replaced {
+            name,
+            earlier: entry.map(|entry| (index, entry)),
+            has_grown: false,
+        })
+    }
+
+    /// Undoes the last change.
+    pub(super) fn put_back(&self, replaced: Replaced) {
+        self.remove(&replaced.name);
+        let mut slots = self.slots.borrow_mut();
+        let mut free = self.free.borrow_mut();
+        if replaced.has_grown {
+            slots.pop();
+            free.retain(|Reverse(index)| *index < slots.len());
+        }
+        let Some((index, entry)) = replaced.earlier else {
+            return;
+        };
+        free.retain(|Reverse(known)| *known != index);
+        if entry.keep == Keep::Batch {
+            self.of_batch.set(self.of_batch.get() + 1);
+        }
+        if let Some(place) = slots.get_mut(index) {
+            *place = Some(entry);
+        }
+        self.names.borrow_mut().insert(replaced.name, index);
     }
 
     /// Removes the entries of a finished batch.

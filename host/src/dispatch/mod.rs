@@ -351,9 +351,18 @@ impl Dispatcher {
 
     #[cold]
     fn fault(&mut self, id: HookId, status: u32, position: &Position) -> HookFault {
-        let error = EntryError::read(status, &mut self.error);
+        let mut error = std::mem::take(&mut self.error);
+        let error = self.error_of(id, status, &mut error);
         let spec = self.hook(id).map(|hook| &hook.spec);
         HookFault::new(spec, self.event(position), error)
+    }
+
+    /// The error of a hook that has answered with this status.
+    fn error_of(&self, id: HookId, status: u32, error: &mut ErrorAbi) -> EntryError {
+        match self.hook(id) {
+            Some(hook) => hook.instance.error(status, error),
+            None => EntryError::read(status, error),
+        }
     }
 
     /// Handles a fault by the hook's policy; returns it if it ends the run.
@@ -402,6 +411,11 @@ impl Dispatcher {
         let hook = self.hooks.get_mut(id.position())?;
         hook.faults += 1;
         hook.endings += 1;
+        if let Some(proxy) = hook.instance.proxy()
+            && proxy.was_seen_by_others()
+        {
+            return Some(fault);
+        }
         let name = &hook.spec.name;
         match hook.spec.on_crash {
             OnCrash::Fail => return Some(fault),

@@ -86,7 +86,7 @@ impl Dispatcher {
         let result = if status == Status::OK.0 {
             Ok(())
         } else {
-            Err(EntryError::read(status, &mut error))
+            Err(self.error_of(id, status, &mut error))
         };
         let ended = self.end_copies(shared).map_err(|(_, error)| error);
         result

@@ -73,6 +73,11 @@ impl Proxy {
         match *self {}
     }
 
+    /// Whether other ranks have seen something of its last call.
+    pub(crate) fn was_seen_by_others(&self) -> bool {
+        match *self {}
+    }
+
     /// The state that was saved last.
     pub(crate) fn last_state(&self) -> Option<&[u8]> {
         match *self {}

@@ -32,6 +32,17 @@ impl EntryError {
         self.status == ENDED
     }
 
+    /// Copies the error of a hook's proxy, whose process may have ended.
+    pub(crate) fn read_apart(status: u32, error: &mut ErrorAbi) -> EntryError {
+        if status != ENDED {
+            return EntryError::read(status, error);
+        }
+        EntryError {
+            status,
+            ..EntryError::read(Status::ERROR.0, error)
+        }
+    }
+
     /// Copies the plugin's error; the message is truncated to 4 KiB.
     pub(crate) fn read(status: u32, error: &mut ErrorAbi) -> EntryError {
         let error = std::mem::take(error);
@@ -39,12 +50,17 @@ impl EntryError {
         if message.is_empty() {
             message.push_str(NO_MESSAGE);
         }
-        if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) && status != ENDED {
-            // An unknown status counts as an error, by the rules of the ABI.
+        if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) {
+            // It counts as an error, by the rules of the ABI.
             message = format!("{message} (status {status}, which this host doesn't know)");
         }
         EntryError {
-            status,
+            // A plugin's own number does not mean that a process has ended.
+            status: if status == ENDED {
+                Status::ERROR.0
+            } else {
+                status
+            },
             message,
             place: shortened(&text_of(&error.place)),
         }
@@ -68,4 +84,20 @@ fn shortened(text: &str) -> String {
         .unwrap_or(0);
     let head = text.get(..end).unwrap_or_default();
     format!("{head}… ({} bytes in all)", text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugins_own_number_is_no_end_of_a_process() {
+        let read = EntryError::read(ENDED, &mut ErrorAbi::new());
+        assert!(!read.has_ended());
+        let expected = format!("{NO_MESSAGE} (status {ENDED}, which this host doesn't know)");
+        assert_eq!(read.message, expected);
+        assert!(EntryError::read_apart(ENDED, &mut ErrorAbi::new()).has_ended());
+        let panic = EntryError::read_apart(Status::PANIC.0, &mut ErrorAbi::new());
+        assert!(panic.is_panic() && !panic.has_ended());
+    }
 }

@@ -125,6 +125,23 @@ impl HookInstance {
         self.reads_loss_late
     }
 
+    /// The error of an entry point that answered with this status.
+    pub(crate) fn error(&self, status: u32, error: &mut ErrorAbi) -> EntryError {
+        if self.is_apart {
+            EntryError::read_apart(status, error)
+        } else {
+            EntryError::read(status, error)
+        }
+    }
+
+    fn finish(&self, status: u32, error: &mut ErrorAbi) -> Result<(), EntryError> {
+        if status == Status::OK.0 {
+            Ok(())
+        } else {
+            Err(self.error(status, error))
+        }
+    }
+
     /// Whether it was in another process, which has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.proxy().is_some_and(|proxy| proxy.has_ended())
@@ -162,7 +179,7 @@ impl HookInstance {
         let status = unsafe {
             (self.table().call)(self.abi.instance, point, &raw const view, &raw mut error)
         };
-        finish(status, &mut error)
+        self.finish(status, &mut error)
     }
 
     /// The hook's state, for a checkpoint.
@@ -172,7 +189,7 @@ impl HookInstance {
         // SAFETY: the instance has not been dropped, and both output locations are valid for the call.
         let status =
             unsafe { (self.table().save_state)(self.abi.instance, &raw mut state, &raw mut error) };
-        finish(status, &mut error)?;
+        self.finish(status, &mut error)?;
         Ok(state.into_vec())
     }
 
@@ -188,7 +205,7 @@ impl HookInstance {
                 &raw mut error,
             )
         };
-        finish(status, &mut error)
+        self.finish(status, &mut error)
     }
 
     /// Drops the plugin's object, and reports whether that failed.
@@ -205,7 +222,7 @@ impl HookInstance {
         // SAFETY: the instance has not been dropped and is not used again, since its pointer has been
         // replaced with null.
         let status = unsafe { (self.table().drop)(instance, &raw mut error) };
-        finish(status, &mut error)
+        self.finish(status, &mut error)
     }
 }
 
@@ -219,11 +236,3 @@ impl Drop for HookInstance {
 /// A hook's entry point for all mount points.
 pub(crate) type CallEntry =
     unsafe extern "C" fn(*mut c_void, u32, *const ViewAbi, *mut ErrorAbi) -> u32;
-
-fn finish(status: u32, error: &mut ErrorAbi) -> Result<(), EntryError> {
-    if status == Status::OK.0 {
-        Ok(())
-    } else {
-        Err(EntryError::read(status, error))
-    }
-}

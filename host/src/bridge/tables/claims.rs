@@ -16,7 +16,7 @@ unsafe extern "C" fn claim(context: *const c_void, what: TextAbi, error: *mut Er
         let (Some(shared), Some(what)) = (shared(context), what.read()) else {
             return Status::INVALID.0;
         };
-        match shared.claims.add(what, shared.hook_name()) {
+        match shared.claim(what) {
             Ok(()) => Status::OK.0,
             Err(message) => refuse(error, Status::INVALID, &message),
         }

@@ -94,10 +94,7 @@ unsafe extern "C" fn publish(
         };
         let published = shared
             .sees(&HookAction::Metric { name, value })
-            .and_then(|()| {
-                let mut metrics = shared.metrics.borrow_mut();
-                metrics.publish(shared.phase(), name, value)
-            });
+            .and_then(|()| shared.publish_metric(name, value));
         match published {
             Ok(()) => Status::OK.0,
             Err(message) => refuse(error, Status::INVALID, &message),

@@ -88,6 +88,9 @@ fn gathered(shared: &BridgeState<'_>, own: &[u8]) -> Result<Vec<u8>, String> {
     let ranks = shared.ranks();
     // Waiting for other ranks is not the hook's own time, for which the watchdog has limits.
     shared.trail.end();
+    if ranks.size() > 1 {
+        shared.journal.note_gathering();
+    }
     let gathered = ranks.gather(&shared.hook_name(), own);
     if let Some(hook) = shared.hook() {
         shared.trail.begin(hook);

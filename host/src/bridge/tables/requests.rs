@@ -60,6 +60,7 @@ unsafe extern "C" fn request(
 /// the optimizer's settings apply immediately.
 fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
     let requests = &shared.requests;
+    shared.journal.note_requests(requests);
     match asked {
         Asked::Stop {
             reason,
@@ -79,6 +80,7 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
             requests.declare_metric(name);
         }
         Asked::SetLearningRate { group, rate } => {
+            shared.note_groups();
             let mut groups = shared.groups.borrow_mut();
             match group {
                 None => groups.set_learning_rate(rate),
@@ -89,7 +91,7 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
         Asked::SetMomentum { group, momentum } => {
             set_momentum(shared, group.as_deref(), momentum)?;
         }
-        Asked::SetAccumulation(batches) => shared.accumulation.set(Some(batches)),
+        Asked::SetAccumulation(batches) => shared.set_accumulation(batches),
         Asked::Freeze { ref name, ratio } => {
             let index = shared.tensors.parameter_index(name)?;
             let is_buffer = shared.is_buffer(Collection::Parameters, index);
@@ -112,6 +114,7 @@ fn set_momentum(
             "the optimizer was configured without a momentum: {advice}"
         ));
     }
+    shared.note_groups();
     let mut groups = shared.groups.borrow_mut();
     let Some(group) = group else {
         groups.set_momentum(Some(momentum));

@@ -61,7 +61,7 @@ fn publish(
     shared
         .sees(&HookAction::Value { name, json })
         .map_err(invalid)?;
-    values.set(name, keep, shared.hook(), value);
+    shared.set_value(values, name, keep, value);
     Ok(())
 }
 
@@ -175,7 +175,7 @@ unsafe extern "C" fn remove(context: *const c_void, name: TextAbi, _error: *mut 
     // borrowed.
     let (shared, name) = unsafe { (shared(context), name.read()) };
     match (shared, name) {
-        (Some(shared), Some(name)) if shared.values.remove(name) => Status::OK.0,
+        (Some(shared), Some(name)) if shared.remove_value(name) => Status::OK.0,
         (Some(_), Some(_)) => Status::NOT_FOUND.0,
         _ => Status::INVALID.0,
     }

@@ -9,7 +9,7 @@ use sconce_plugin_api::ext::{Collection, TensorAbi, ValuesTable};
 use super::super::channel::Arena;
 use super::super::message::{Ask, TensorForm};
 use super::session::{self, Answer, Session};
-use super::tables::{ask, passed_on};
+use super::tables::passed_on;
 use crate::bridge::refuse;
 
 pub(super) static TABLE: ValuesTable = ValuesTable {
@@ -31,7 +31,12 @@ unsafe extern "C" fn set(
         let (Some(name), Some(json)) = (name.read(), json.read()) else {
             return refuse(error, Status::INVALID, "a name or value is not valid UTF-8");
         };
-        passed_on(ask(&Ask::ValueSet(keep, name, json)).as_ref(), error)
+        let answer = session::with(|session| {
+            let answer = session.ask(&Ask::ValueSet(keep, name, json));
+            forget_published(session);
+            answer
+        });
+        passed_on(answer.as_ref(), error)
     }
 }
 
@@ -102,7 +107,8 @@ unsafe fn give(session: &mut Session, keep: u32, name: &str, tensor: &TensorAbi)
     answer
 }
 
-/// Forgets copies of published tensors, which may no longer be the host's.
+/// Forgets copies of published tensors, of which one may no longer be there. The host lends those that are in the same
+/// place again, with what the hook has written to them.
 fn forget_published(session: &mut Session) {
     let collections = [Collection::Published, Collection::Checkpoint].map(|known| known as u32);
     session

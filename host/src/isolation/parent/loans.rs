@@ -103,7 +103,6 @@ impl Loans {
     /// `context` must be the argument that the host gave for this call.
     pub(super) unsafe fn give_back(&self, channel: &Channel, context: *const c_void) {
         for loan in self.list.iter().filter(|loan| loan.is_writable) {
-            // Looked up again: the hook may have removed it meanwhile.
             // SAFETY: guaranteed by the caller.
             let tensor = unsafe { lent_before(context, loan.collection, loan.index) };
             let place = channel.place(Arena::Lent, loan.offset, loan.length);
@@ -116,10 +115,15 @@ impl Loans {
         }
     }
 
-    /// Forgets tensors that hooks have published, since one of them changes.
-    pub(super) fn forget_published(&mut self) {
-        let collections = [Collection::Published, Collection::Checkpoint].map(|known| known as u32);
+    /// Whether a tensor of a collection was lent.
+    pub(super) fn has_any_of(&self, collection: Collection) -> bool {
+        let mut list = self.list.iter();
+        list.any(|loan| loan.collection == collection as u32)
+    }
+
+    /// Forgets a tensor that is no longer there: what the hook wrote to it goes with it.
+    pub(super) fn forget(&mut self, collection: Collection, index: usize) {
         self.list
-            .retain(|loan| !collections.contains(&loan.collection));
+            .retain(|loan| (loan.collection, loan.index) != (collection as u32, index));
     }
 }

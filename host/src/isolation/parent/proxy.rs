@@ -17,6 +17,7 @@ use super::loans::Loans;
 use super::payload::payload;
 use super::process::HookProcess;
 use super::serve::Server;
+use crate::bridge::{begin_transaction, commit, roll_back};
 use crate::plugin::entry_error::EntryError;
 
 /// A hook in another process.
@@ -31,6 +32,8 @@ pub(crate) struct Proxy {
     incoming: Vec<u8>,
     /// The state that was saved last.
     state: Option<Vec<u8>>,
+    /// Whether other ranks have seen something of the call in which the process has ended.
+    was_seen_by_others: bool,
 }
 
 /// The result of an order.
@@ -63,12 +66,18 @@ impl Proxy {
             outgoing: Vec::new(),
             incoming: Vec::new(),
             state: None,
+            was_seen_by_others: false,
         }
     }
 
     /// Whether the process has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.process.is_none()
+    }
+
+    /// Whether other ranks have seen something of the call in which the process has ended: the call can't be undone.
+    pub(crate) fn was_seen_by_others(&self) -> bool {
+        self.was_seen_by_others
     }
 
     /// Ends the process at once, without dropping the hook.
@@ -191,11 +200,22 @@ impl Proxy {
         scene: Scene<'_>,
     ) -> Returned {
         // SAFETY: guaranteed by the caller.
-        let result = unsafe { self.try_carry_out(order, context) };
+        let result = unsafe {
+            begin_transaction(context);
+            self.try_carry_out(order, context)
+        };
         self.show_output(context);
         match result {
-            Ok(returned) => returned,
-            Err(ending) => self.ended(&ending, scene),
+            Ok(returned) => {
+                // SAFETY: guaranteed by the caller.
+                unsafe { commit(context) };
+                returned
+            }
+            Err(ending) => {
+                // SAFETY: guaranteed by the caller.
+                self.was_seen_by_others = unsafe { roll_back(context) };
+                self.ended(&ending, scene)
+            }
         }
     }
 
@@ -219,6 +239,11 @@ impl Proxy {
         let mut message = ending.to_string();
         for line in &lines {
             message = format!("{message}\n| {}", crate::diagnostic::shortened(line));
+        }
+        if self.was_seen_by_others {
+            message = format!(
+                "{message}\nthe run ends: in this call it has exchanged something with the other ranks, which can't be undone"
+            );
         }
         if let Some(report) = report {
             message = format!("{message}\nreport: {}", report.display());
@@ -310,8 +335,10 @@ impl Proxy {
                     if !context.is_null() {
                         // SAFETY: guaranteed by the caller.
                         let taken = unsafe {
+                            let refusal = take_posted(&mut server, returned.posted)?;
+                            // Last, since the call has happened from here on.
                             server.loans.give_back(server.channel, context);
-                            take_posted(&mut server, returned.posted)?
+                            refusal
                         };
                         if let (0, Some(refusal)) = (result.status, taken) {
                             result.status = Status::INVALID.0;

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{MetricAbi, TensorAbi};
+use sconce_plugin_api::ext::{Collection, Keep, MetricAbi, TensorAbi};
 
 use super::super::channel::{Arena, Channel};
 use super::super::message::{Ask, Reply, TensorForm};
@@ -105,19 +105,15 @@ impl Server<'_> {
                     reply.status = (values.get)(context, keep, TextAbi::new(name), &raw mut text);
                 }
                 Ask::ValueSet(keep, name, json) => {
-                    let (name, json) = (TextAbi::new(name), TextAbi::new(json));
-                    reply.status = (values.set)(context, keep, name, json, error);
+                    reply.status = self.set_value(keep, name, json, error);
                 }
                 Ask::ValueSetTensor(keep, name, ref form, offset) => {
                     return self.publish((keep, name), form, offset, error);
                 }
                 Ask::ValueRemove(name) => {
-                    self.settle_published();
-                    reply.status = (values.remove)(context, TextAbi::new(name), error);
+                    reply.status = self.remove_value(name, error);
                 }
                 Ask::Request(request, number, text) => {
-                    // What the hook wrote so far is there when the request is served or checked.
-                    self.loans.give_back(self.channel, context);
                     let text = TextAbi::new(text);
                     reply.status = (requests.request)(context, request, number, text, error);
                 }
@@ -230,10 +226,11 @@ impl Server<'_> {
         // SAFETY: the context is the host's for this call. The view's arrays have as many numbers as it says, and its memory
         // as many bytes, by the checks above; that it fits its shape is checked by the function, which copies.
         unsafe {
-            self.settle_published();
+            let replaced = self.lent_of(keep, name);
             let name = TextAbi::new(name);
             let status =
                 (self.tables.values.set_tensor)(self.context, keep, name, &raw const tensor, error);
+            self.forget_if(status, replaced);
             Reply {
                 status,
                 ..Reply::default()
@@ -241,17 +238,66 @@ impl Server<'_> {
         }
     }
 
-    /// Gives back what was lent, before published tensors change places.
+    /// Publishes a value.
     ///
     /// # Safety
     ///
     /// As for [`answer`](Server::answer).
-    unsafe fn settle_published(&mut self) {
-        // SAFETY: guaranteed by the caller.
+    unsafe fn set_value(&mut self, keep: u32, name: &str, json: &str, error: &mut ErrorAbi) -> u32 {
+        // SAFETY: the context is the host's for this call; texts and error are borrowed for it.
         unsafe {
-            self.loans.give_back(self.channel, self.context);
+            let replaced = self.lent_of(keep, name);
+            let (name, json) = (TextAbi::new(name), TextAbi::new(json));
+            let status = (self.tables.values.set)(self.context, keep, name, json, error);
+            self.forget_if(status, replaced);
+            status
+        }
+    }
+
+    /// Removes a published value.
+    ///
+    /// # Safety
+    ///
+    /// As for [`answer`](Server::answer).
+    unsafe fn remove_value(&mut self, name: &str, error: &mut ErrorAbi) -> u32 {
+        // SAFETY: the context is the host's for this call; name and error are borrowed for it.
+        unsafe {
+            let replaced = self.lent_of(Keep::Run as u32, name);
+            let status = (self.tables.values.remove)(self.context, TextAbi::new(name), error);
+            self.forget_if(status, replaced);
+            status
+        }
+    }
+
+    /// Where the published tensor of a name is, or the checkpoint's, if the hook was lent any of them.
+    ///
+    /// # Safety
+    ///
+    /// As for [`answer`](Server::answer).
+    unsafe fn lent_of(&self, keep: u32, name: &str) -> Option<(Collection, usize)> {
+        let collection = match Keep::from_number(keep)? {
+            Keep::Checkpoint => Collection::Checkpoint,
+            _ => Collection::Published,
         };
-        self.loans.forget_published();
+        if !self.loans.has_any_of(collection) {
+            return None;
+        }
+        let mut index = 0;
+        // SAFETY: the context is the host's for this call, for which the name and room for an index are borrowed.
+        let status = unsafe {
+            let name = TextAbi::new(name);
+            let error = std::ptr::null_mut();
+            let find = self.tables.tensors.find;
+            find(self.context, collection as u32, name, &raw mut index, error)
+        };
+        (status == Status::OK.0).then_some((collection, index))
+    }
+
+    /// Forgets a tensor that was lent, if what replaces or removes it has succeeded.
+    fn forget_if(&mut self, status: u32, replaced: Option<(Collection, usize)>) {
+        if let (true, Some((collection, index))) = (status == Status::OK.0, replaced) {
+            self.loans.forget(collection, index);
+        }
     }
 }
 
