@@ -205,6 +205,72 @@ fn hooks_loaded_again_and_in_processes_of_their_own_keep_their_states() {
     run_in(&place, hooks, &[]).expect(0, &["case: here", "second: here"]);
 }
 
+/// Tries what a sandbox allows, and what it does not.
+const SANDBOXED: &str = r#"
+import asyncio, concurrent.futures, ctypes, os, pathlib, random, sqlite3, ssl, sys
+import helper, package.part
+import sconce
+
+class A(sconce.Hook):
+    def after_epoch(self, task):
+        assert helper.X == package.part.X == 1
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(abs, [-1, 2])) == [1, 2]
+        async def one():
+            return 1
+        assert asyncio.run(one()) == 1
+        pathlib.Path("out/mine.txt").write_text("x")
+        os.rename("out/mine.txt", "out/renamed.txt")
+        for refused in [
+            lambda: open(".env").read(),
+            lambda: open("/etc/hostname").read(),
+            lambda: open("other.txt", "w"),
+            lambda: os.chmod("case.py", 0o777),
+            lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 5),
+            lambda: os.kill(os.getppid(), 0),
+            lambda: os.fork(),
+            lambda: __import__("socket").create_connection(("127.0.0.1", 9)),
+            lambda: __import__("subprocess").run(["true"]),
+        ]:
+            try:
+                refused()
+            except PermissionError:
+                continue
+            raise RuntimeError(f"a hole in the wall: line {refused.__code__.co_firstlineno}")
+        print("it holds")
+"#;
+
+#[test]
+fn a_hook_in_python_works_in_a_sandbox_and_reads_python_files_beside_it_alone() {
+    let place = place(SANDBOXED);
+    place.write_text("helper.py", "X = 1\n");
+    std::fs::create_dir(place.path("package")).expect("a directory");
+    place.write_text("package/__init__.py", "");
+    place.write_text("package/part.py", "X = 1\n");
+    place.write_text(".env", "SECRET=1\n");
+    for rules in [json!(true), json!({"memory": "2GiB"})] {
+        let mut entry = entry(json!({}));
+        entry["sandbox"] = rules;
+        place.write(&manifest(json!([entry])));
+        place
+            .sconce(&["run", "manifest.json", "--overwrite"])
+            .expect(0, &["case: it holds"]);
+        assert!(place.path("out/renamed.txt").exists());
+    }
+    // What the sandbox may be the cause of is said to be so.
+    let mut entry = entry(json!({"module": "elsewhere.hook", "file": null}));
+    entry["sandbox"] = json!(true);
+    place.write(&manifest(json!([entry])));
+    let finished = place.sconce(&["run", "manifest.json", "--overwrite"]);
+    finished.expect(
+        3,
+        &[
+            "No module named 'elsewhere'",
+            "hint: it runs in a sandbox: `read`",
+        ],
+    );
+}
+
 #[test]
 fn hooks_in_rust_c_python_and_a_process_of_its_own_train_together() {
     let Some(python) = python_with(&[]) else {

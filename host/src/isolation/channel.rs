@@ -28,8 +28,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 /// Size of the page with the words, in bytes.
 const CONTROL: u64 = 4096;
 
-/// Room for a message in each direction, in bytes. Only what is written takes memory.
+/// Most room for a message in each direction, in bytes. Only what is written takes memory.
 const MESSAGE: u64 = 256 << 20;
+
+/// Least memory in bytes, where the hook's is limited.
+const LEAST: u64 = 1 << 20;
 
 /// Room for tensors, in bytes: the most that is tried, and the least that is accepted where address space is limited.
 const MOST_TENSORS: u64 = 64 << 30;
@@ -126,14 +129,6 @@ impl Side {
         }
     }
 
-    /// Offset of the area with this side's incoming messages.
-    fn inbox(self) -> u64 {
-        match self {
-            Side::Parent => CONTROL,
-            Side::Child => CONTROL + MESSAGE,
-        }
-    }
-
     fn other(self) -> Side {
         match self {
             Side::Parent => Side::Child,
@@ -158,12 +153,13 @@ impl ChildEnd {
 }
 
 impl Channel {
-    /// Creates the memory and returns the parent's end, and what the child's is made of.
+    /// Creates the memory and returns the parent's end, and what the child's is made of. `limit` is the most memory that the
+    /// child may fill, in bytes, if that is limited.
     ///
     /// # Errors
     ///
     /// If the system refuses memory or descriptors.
-    pub(super) fn new() -> io::Result<(Channel, ChildEnd)> {
+    pub(super) fn new(limit: Option<u64>) -> io::Result<(Channel, ChildEnd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("sconce-hook", flags)?;
         let (bell, of_child) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -173,7 +169,9 @@ impl Channel {
         }
         let mut tensors = MOST_TENSORS;
         let (memory, length) = loop {
-            ftruncate(&file, CONTROL + 2 * MESSAGE + 2 * tensors)?;
+            let all = CONTROL + 2 * MESSAGE + 2 * tensors;
+            let most = limit.map_or(all, |limit| limit.clamp(LEAST, all));
+            ftruncate(&file, most)?;
             match map(&file) {
                 Err(_) if tensors > LEAST_TENSORS => tensors /= 4,
                 mapped => break mapped?,
@@ -252,16 +250,17 @@ impl Channel {
     /// If the message is too long.
     pub(super) fn send(&self, message: &[u8]) -> io::Result<()> {
         let to = self.side.other();
-        if message.len() as u64 > MESSAGE {
+        let room = self.message_size();
+        if message.len() as u64 > room {
             let length = message.len();
             return Err(io::Error::other(format!(
-                "{length} bytes are more than a message between the processes can have ({MESSAGE})"
+                "{length} bytes are more than a message between the processes can have ({room})"
             )));
         }
         // SAFETY: the area has room for the message, is not in the memory of `message`, and is not read by the other side
         // before the word is counted up.
         unsafe {
-            let area = self.memory.as_ptr().add(to.inbox() as usize);
+            let area = self.memory.as_ptr().add(self.inbox(to) as usize);
             area.copy_from_nonoverlapping(message.as_ptr(), message.len());
         }
         let length = message.len() as u64;
@@ -294,7 +293,7 @@ impl Channel {
         self.seal().map_err(Silence::System)?;
         self.received = self.word(self.side.count()).load(Ordering::Acquire);
         let length = self.length_word(self.side).load(Ordering::Relaxed);
-        if length > MESSAGE {
+        if length > self.message_size() {
             let error = io::Error::other("a message's length is out of range");
             return Err(Silence::System(error));
         }
@@ -303,7 +302,7 @@ impl Channel {
         // SAFETY: the area has this many bytes, and so has the vector; the copy is what is looked at, whatever the other
         // process writes there meanwhile.
         unsafe {
-            let area = self.memory.as_ptr().add(self.side.inbox() as usize);
+            let area = self.memory.as_ptr().add(self.inbox(self.side) as usize);
             area.copy_to_nonoverlapping(message.as_mut_ptr(), length as usize);
             message.set_len(length as usize);
         }
@@ -400,14 +399,29 @@ impl Channel {
         if offset.checked_add(length)? > size {
             return None;
         }
-        let base = CONTROL + 2 * MESSAGE + if arena == Arena::Given { size } else { 0 };
+        let base = CONTROL + 2 * self.message_size() + if arena == Arena::Given { size } else { 0 };
         // SAFETY: within the mapping, by the check above.
         NonNull::new(unsafe { self.memory.as_ptr().add((base + offset) as usize) })
     }
 
     /// Size of each arena in bytes.
     fn arena_size(&self) -> u64 {
-        (self.length as u64 - CONTROL - 2 * MESSAGE) / 2
+        let left = self.length as u64 - CONTROL - 2 * self.message_size();
+        left / 2 / ALIGNMENT * ALIGNMENT
+    }
+
+    /// Size of the area for messages in each direction, in bytes.
+    fn message_size(&self) -> u64 {
+        let share = self.length as u64 / 8;
+        share.min(MESSAGE) / CONTROL * CONTROL
+    }
+
+    /// Offset of the area with a side's incoming messages.
+    fn inbox(&self, side: Side) -> u64 {
+        match side {
+            Side::Parent => CONTROL,
+            Side::Child => CONTROL + self.message_size(),
+        }
     }
 }
 
@@ -415,7 +429,7 @@ impl Channel {
 fn map(file: &OwnedFd) -> io::Result<(NonNull<u8>, usize)> {
     let all = u64::try_from(fstat(file)?.st_size).unwrap_or(0);
     let length = usize::try_from(all).map_err(io::Error::other)?;
-    if all < CONTROL + 2 * MESSAGE {
+    if all < LEAST {
         return Err(io::Error::other("the shared memory is too small"));
     }
     // SAFETY: a new mapping, at an address that the system chooses.
@@ -498,8 +512,8 @@ mod tests {
     use super::*;
 
     /// Both ends in one process.
-    fn ends() -> (Channel, Channel, OwnedFd) {
-        let (parent, child) = Channel::new().expect("memory");
+    fn ends(limit: Option<u64>) -> (Channel, Channel, OwnedFd) {
+        let (parent, child) = Channel::new(limit).expect("memory");
         let ChildEnd {
             memory,
             bell,
@@ -512,7 +526,7 @@ mod tests {
 
     #[test]
     fn the_memory_keeps_its_size_and_is_mapped_by_the_two_ends_alone() {
-        let (mut parent, mut child, memory) = ends();
+        let (mut parent, mut child, memory) = ends(None);
         let size = parent.size();
         for size in [0, size - 1, size + 1] {
             assert_eq!(ftruncate(&memory, size), Err(Errno::PERM), "{size}");
@@ -536,8 +550,35 @@ mod tests {
     }
 
     #[test]
+    fn limited_memory_has_room_for_messages_and_tensors_within_its_limit() {
+        for limit in [0, LEAST, 32 << 20, 10 << 30, u64::MAX] {
+            let (parent, mut child, _memory) = ends(Some(limit));
+            assert!(parent.size() <= limit.max(LEAST), "{limit}");
+            let longest = parent.message_size();
+            let message = vec![7; usize::try_from(longest.min(1 << 20)).expect("small")];
+            parent.send(&message).expect("sent");
+            let mut received = Vec::new();
+            child.receive(&mut received, None, None).expect("there");
+            assert_eq!(received, message);
+            if longest <= 1 << 20 {
+                assert!(parent.send(&vec![0; message.len() + 1]).is_err());
+            }
+            let size = parent.arena_size();
+            assert!(size >= parent.size() / 4, "{size}");
+            for arena in [Arena::Lent, Arena::Given] {
+                let place = parent.place(arena, size - 8, 8).expect("room");
+                // SAFETY: 8 bytes of the mapping, which nothing else uses.
+                unsafe { place.as_ptr().write_bytes(1, 8) };
+                assert!(parent.place(arena, size - 8, 9).is_none());
+                let begin = parent.memory.as_ptr() as usize;
+                assert!(place.as_ptr() as usize + 8 <= begin + parent.length);
+            }
+        }
+    }
+
+    #[test]
     fn a_full_bell_does_not_stop_whoever_rings_it_and_a_closed_one_ends_the_wait() {
-        let (mut parent, child, _memory) = ends();
+        let (mut parent, child, _memory) = ends(None);
         // The child takes back what it can of its own ends: they are other descriptions.
         for end in [&child.bell, &child.other_bell] {
             fcntl_setfl(end, OFlags::empty()).expect("its own");

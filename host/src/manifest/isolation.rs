@@ -145,6 +145,7 @@ impl Sandbox {
     pub(crate) fn rules(&self) -> SandboxRules {
         SandboxRules {
             read: self.read.clone(),
+            list: Vec::new(),
             write: self.write.clone(),
             network: self.network,
             processes: self.processes,

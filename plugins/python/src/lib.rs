@@ -6,8 +6,8 @@
 //! A hook is a subclass of `sconce.Hook` with methods named after the mount points; those that it lacks are left out at
 //! its creation and cost nothing. Tensors are NumPy arrays and `DLPack` tensors in the run's own memory.
 //!
-//! **Parts.** `config` is the manifest's entry, `interpreter` finds a Python and `probe` asks it what it is, `embed` runs it, `task` is what
-//! hooks can do. The package `sconce`, which hooks import, is in `sconce/` beside `src/`.
+//! **Parts.** `config` is the manifest's entry, the crate `sconce-python-interpreter` finds a Python and asks it what it is, `embed` runs it,
+//! `task` is what hooks can do. The package `sconce`, which hooks import, is in `sconce/` beside `src/`.
 //!
 //! Nothing here is linked to Python: a libpython is opened when the first hook is created, and without one everything
 //! else (`sconce plugins`, `inspect`, `validate`) works.
@@ -20,12 +20,12 @@ mod config;
     reason = "calls libpython, which is found at run time: the module's head says why it is sound"
 )]
 mod embed;
-mod interpreter;
 mod output;
-mod probe;
 mod task;
 
+use sconce_plugin_api::HookError;
 use sconce_plugin_api::prelude::*;
+use sconce_python_interpreter::NoInterpreter;
 use serde_json::json;
 
 use config::Config;
@@ -33,6 +33,14 @@ use embed::{Instance, Payload, Source};
 
 struct Python {
     instance: Instance,
+}
+
+fn no_python(why: NoInterpreter) -> HookError {
+    let error = HookError::new(why.message).at("");
+    if why.is_configured {
+        return error.in_config("python");
+    }
+    error
 }
 
 #[hook(
@@ -48,7 +56,7 @@ impl Hook for Python {
         let (file, module) = config.source()?;
         // Which line here found no Python is of no interest to the user.
         let interpreter =
-            interpreter::find(config.python.as_deref()).map_err(|error| error.at(""))?;
+            sconce_python_interpreter::find(config.python.as_deref()).map_err(no_python)?;
         embed::start(&interpreter, config.switch_interval).map_err(|error| error.at(""))?;
         let source = Source {
             file: &file,

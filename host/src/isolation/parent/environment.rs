@@ -46,6 +46,20 @@ pub(super) fn restrict(command: &mut Command, others: &[String]) {
     }
 }
 
+/// Says what of the environment a sandboxed hook sees, and what not.
+pub(super) fn tell(hook: &str, others: &[String]) {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let (seen, unseen): (Vec<_>, Vec<_>) = names.partition(|name| is_kept(name, others));
+    for (names, are_seen) in [(seen, "are seen"), (unseen, "are not seen")] {
+        let mut names: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
+        names.sort_unstable();
+        let names = crate::printable::one_line(&names.join(" ")).into_owned();
+        crate::screen::message(&format!(
+            "{hook}: sandbox: these environment variables {are_seen}: {names}\n"
+        ));
+    }
+}
+
 fn is_kept(name: &OsStr, others: &[String]) -> bool {
     let Some(name) = name.to_str() else {
         return false;

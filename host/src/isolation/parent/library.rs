@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sconce_plugin_api::abi::SetupAbi;
+use sconce_plugin_api::abi::{SetupAbi, Status};
 use serde_json::Value;
 
 use super::super::ending::Ending;
 use super::super::message::{Order, Word};
+use super::super::rules::sandbox_log_is_on;
 use super::super::{HookFacts, SandboxRules};
-use super::process::HookProcess;
+use super::environment;
+use super::process::{HookProcess, ProcessSandbox};
 use super::proxy::Proxy;
+use super::python::Preparation;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::trial_fault;
@@ -58,7 +61,9 @@ impl IsolatedLibrary {
             description: Value::Null,
         };
         let refuse = |cause| PluginRefusal::new(path, cause);
-        let (process, description) = library.start(None).map_err(refuse)?;
+        let (process, description) = library
+            .start(None, Preparation::default())
+            .map_err(refuse)?;
         library.description = serde_json::from_slice(&description)
             .map_err(|error| refuse(Cause::Describe(error.to_string())))?;
         // A sandboxed hook needs a process that may write to the run's directory.
@@ -69,14 +74,27 @@ impl IsolatedLibrary {
     }
 
     /// Starts a process and opens the library there; returns the plugin's description too.
-    fn start(&self, run_directory: Option<&Path>) -> Result<(HookProcess, Vec<u8>), Cause> {
-        let rules = match &self.sandbox {
-            None => String::new(),
-            Some(rules) => rules.text(run_directory).map_err(Cause::Isolated)?,
+    fn start(
+        &self,
+        run_directory: Option<&Path>,
+        preparation: Preparation,
+    ) -> Result<(HookProcess, Vec<u8>), Cause> {
+        let sandbox = match &self.sandbox {
+            None => None,
+            Some(rules) => {
+                let mut rules = rules.clone();
+                rules.read.extend(preparation.read);
+                rules.list.extend(preparation.list);
+                rules.write.extend(run_directory.map(Path::to_path_buf));
+                Some(ProcessSandbox {
+                    text: rules.text().map_err(Cause::Isolated)?,
+                    variables: rules.environment,
+                    added: preparation.variable,
+                    memory: rules.memory,
+                })
+            }
         };
-        let variables = self.sandbox.as_ref();
-        let variables = variables.map(|rules| rules.environment.as_slice());
-        let started = HookProcess::start(&self.file, &rules, variables);
+        let started = HookProcess::start(&self.file, sandbox);
         let mut process = started.map_err(|error| {
             Cause::Isolated(format!("no process can be started for it: {error}"))
         })?;
@@ -131,15 +149,28 @@ impl IsolatedLibrary {
         let process = if let Some(process) = ready {
             process
         } else {
-            let started = self.start(Some(&facts.run_directory));
-            let (process, _) = started.map_err(|cause| EntryError {
-                status: sconce_plugin_api::abi::Status::ERROR.0,
-                message: PluginRefusal::new(&self.path, cause).cause.to_string(),
+            let failed = |message| EntryError {
+                status: Status::ERROR.0,
+                message,
                 place: String::new(),
-            })?;
-            process
+            };
+            let preparation = match self.sandbox {
+                None => Preparation::default(),
+                Some(_) => Preparation::of(kind, config).map_err(failed)?,
+            };
+            if let Some(rules) = self.sandbox.as_ref().filter(|_| sandbox_log_is_on()) {
+                environment::tell(&facts.name, &rules.environment);
+            }
+            let started = self.start(Some(&facts.run_directory), preparation);
+            let refused = |cause| PluginRefusal::new(&self.path, cause).cause.to_string();
+            started.map_err(|cause| failed(refused(cause)))?.0
         };
-        let mut proxy = Box::new(Proxy::new(process, self.call_limit, facts));
+        let mut proxy = Box::new(Proxy::new(
+            process,
+            self.sandbox.is_some(),
+            self.call_limit,
+            facts,
+        ));
         proxy.create(kind, config, setup)?;
         Ok(HookInstance::apart(proxy))
     }

@@ -17,6 +17,7 @@ mod output;
 mod payload;
 mod process;
 mod proxy;
+mod python;
 mod serve;
 
 pub(crate) use entries::TABLE as PROXY_TABLE;

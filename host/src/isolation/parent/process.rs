@@ -21,6 +21,19 @@ use crate::subprocess;
 /// How long a process may take to exit once its hook has been dropped, if calls have no limit.
 const EXIT: Duration = Duration::from_secs(10);
 
+/// The sandbox of a process, as it is started with.
+#[derive(Debug)]
+pub(super) struct ProcessSandbox {
+    /// Its rules, as JSON.
+    pub(super) text: String,
+    /// More of the environment that it may see.
+    pub(super) variables: Vec<String>,
+    /// A variable that is added to its environment.
+    pub(super) added: Option<(&'static str, String)>,
+    /// The most memory that it may take, in bytes.
+    pub(super) memory: Option<u64>,
+}
+
 /// A running child.
 #[derive(Debug)]
 pub(super) struct HookProcess {
@@ -32,18 +45,18 @@ pub(super) struct HookProcess {
 }
 
 impl HookProcess {
-    /// Starts a child that will open `library` under these rules (see [`Sandbox`](crate::manifest::Sandbox)), if it has a
-    /// sandbox with `variables`, more of the environment that it may see.
+    /// Starts a child that will open `library`, in a sandbox or without.
     ///
     /// # Errors
     ///
     /// If the system refuses.
     pub(super) fn start(
         library: &Path,
-        rules: &str,
-        variables: Option<&[String]>,
+        sandbox: Option<ProcessSandbox>,
     ) -> io::Result<HookProcess> {
-        let (channel, child_end) = Channel::new()?;
+        // Half of what the process may take is for what it shares with this one.
+        let limit = sandbox.as_ref().and_then(|sandbox| sandbox.memory);
+        let (channel, child_end) = Channel::new(limit.map(|limit| limit / 2))?;
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
         // Copies without the close-on-exec flag, for the child to inherit.
         let mut lent = Vec::new();
@@ -53,13 +66,15 @@ impl HookProcess {
         let library = inherited(library, &mut lent)?;
         let numbers = lent.iter().take(3).map(|file| file.as_raw_fd().to_string());
         let mut command = subprocess::command()?;
-        if let Some(others) = variables {
-            environment::restrict(&mut command, others);
+        if let Some(sandbox) = &sandbox {
+            environment::restrict(&mut command, &sandbox.variables);
+            command.envs(sandbox.added.iter().map(|(name, value)| (name, value)));
         }
+        let rules = sandbox.map(|sandbox| sandbox.text).unwrap_or_default();
         let child = command
             .arg(COMMAND)
             .args(["--parent", &std::process::id().to_string()])
-            .args(["--rules", rules])
+            .args(["--rules", &rules])
             .arg("--library")
             .arg(&library)
             .args(numbers)

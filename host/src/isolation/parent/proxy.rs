@@ -25,6 +25,7 @@ use crate::plugin::entry_error::EntryError;
 pub(crate) struct Proxy {
     process: Option<HookProcess>,
     facts: HookFacts,
+    is_sandboxed: bool,
     limit: Option<Duration>,
     gifts: Gifts,
     loans: Loans,
@@ -56,10 +57,16 @@ impl Proxy {
     }
 
     /// Stands in for the hook that will be created in this process.
-    pub(super) fn new(process: HookProcess, limit: Option<Duration>, facts: HookFacts) -> Proxy {
+    pub(super) fn new(
+        process: HookProcess,
+        is_sandboxed: bool,
+        limit: Option<Duration>,
+        facts: HookFacts,
+    ) -> Proxy {
         Proxy {
             process: Some(process),
             facts,
+            is_sandboxed,
             limit,
             gifts: Gifts::default(),
             loans: Loans::default(),
@@ -206,9 +213,12 @@ impl Proxy {
         };
         self.show_output(context);
         match result {
-            Ok(returned) => {
+            Ok(mut returned) => {
                 // SAFETY: guaranteed by the caller.
                 unsafe { commit(context) };
+                if self.is_sandboxed && returned.status != Status::OK.0 {
+                    returned.message.push_str(sandbox_hint(&returned.message));
+                }
                 returned
             }
             Err(ending) => {
@@ -440,6 +450,25 @@ impl Proxy {
         }
         returned
     }
+}
+
+/// What to do about a failure that a sandbox may have caused, by its message; empty for others.
+fn sandbox_hint(message: &str) -> &'static str {
+    const REFUSALS: [&str; 7] = [
+        "Permission denied",
+        "Operation not permitted",
+        // Python's, of a directory that it may not read.
+        "ModuleNotFoundError",
+        "No module named",
+        "failed to map segment",
+        "annot allocate memory",
+        "MemoryError",
+    ];
+    if REFUSALS.iter().any(|words| message.contains(words)) {
+        return "\nhint: it runs in a sandbox: `read`, `write`, `network`, `processes` and `memory` in its `sandbox` allow more, and \
+                SCONCE_SANDBOX_LOG=1 names the system calls that are refused";
+    }
+    ""
 }
 
 /// `sconce.log/1`'s number of information.

@@ -13,6 +13,7 @@ use seccompiler::{
 use syscalls::Sysno;
 
 use super::super::SandboxRules;
+use super::super::rules::sandbox_log_is_on;
 use super::refused;
 
 /// Calls that are allowed with any arguments, by what they are for. Names that a processor doesn't have are left out there.
@@ -162,6 +163,9 @@ pub(super) const ALLOWED: [(&str, &[&str]); 6] = [
             "epoll_wait",
             "eventfd",
             "eventfd2",
+            "getpeername",
+            "getsockname",
+            "getsockopt",
             "pipe",
             "pipe2",
             "poll",
@@ -172,6 +176,7 @@ pub(super) const ALLOWED: [(&str, &[&str]); 6] = [
             "select",
             "sendmsg",
             "sendto",
+            "setsockopt",
             "shutdown",
         ],
     ),
@@ -203,22 +208,16 @@ pub(super) const ALLOWED: [(&str, &[&str]); 6] = [
 ];
 
 /// More calls with `"network": true`.
-pub(super) const NETWORK: [&str; 11] = [
-    "accept",
-    "accept4",
-    "bind",
-    "connect",
-    "getpeername",
-    "getsockname",
-    "getsockopt",
-    "listen",
-    "recvmmsg",
-    "sendmmsg",
-    "setsockopt",
+pub(super) const NETWORK: [&str; 7] = [
+    "accept", "accept4", "bind", "connect", "listen", "recvmmsg", "sendmmsg",
 ];
 
 /// More calls with `"processes": true`.
 pub(super) const PROCESSES: [&str; 4] = ["execve", "fork", "set_tid_address", "vfork"];
+
+/// Calls that make processes and threads. They are never trapped: the C library makes them with all signals blocked, where
+/// a trap would end the process.
+const MAKERS: [&str; 3] = ["clone", "fork", "vfork"];
 
 /// `TIOCGWINSZ`, `TCGETS`, and what `read` and `fcntl` would do as well; callers expect `ENOTTY` for others.
 const TERMINAL_REQUESTS: [u64; 6] = [
@@ -267,14 +266,16 @@ const ADVICE_REFUSED: [i32; 3] = [
 ];
 
 /// New namespaces, and a child that can't be traced.
-const NAMESPACES: u64 = (libc::CLONE_NEWNS
-    | libc::CLONE_NEWCGROUP
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET
-    | libc::CLONE_UNTRACED) as u64;
+const NAMESPACES: [libc::c_int; 8] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_UNTRACED,
+];
 
 /// Restricts the process to these calls. Signals may go to other processes of the sandbox where the kernel keeps them in.
 ///
@@ -285,7 +286,7 @@ pub(super) fn restrict(rules: &SandboxRules, keeps_signals_in: bool) -> Result<(
     let told =
         |error: &dyn std::fmt::Display| format!("its system calls can't be restricted: {error}");
     let own = std::process::id();
-    let are_named = refused::are_named();
+    let are_named = sandbox_log_is_on();
     if are_named {
         refused::name_them().map_err(|error| told(&error))?;
     }
@@ -294,11 +295,16 @@ pub(super) fn restrict(rules: &SandboxRules, keeps_signals_in: bool) -> Result<(
     } else {
         SeccompAction::Errno(libc::EPERM as u32)
     };
-    let requests = requests().map_err(|error| told(&error))?;
-    let calls = program(rules, keeps_signals_in, own, refusal).map_err(|error| told(&error))?;
-    // The list last: it allows no further filters.
-    for program in [requests, calls] {
-        apply_filter(&program).map_err(|error| told(&error))?;
+    let filters = || -> Result<[BpfProgram; 3], seccompiler::BackendError> {
+        // The list last: it allows no further filters.
+        Ok([
+            requests()?,
+            makers(rules)?,
+            list(rules, keeps_signals_in, own, refusal)?,
+        ])
+    };
+    for filter in filters().map_err(|error| told(&error))? {
+        apply_filter(&filter).map_err(|error| told(&error))?;
     }
     Ok(())
 }
@@ -313,8 +319,32 @@ fn requests() -> Result<BpfProgram, seccompiler::BackendError> {
     )
 }
 
-/// The filter of a process with the number `own`. Refused calls are met with `refusal`.
-fn program(
+/// A filter that refuses new processes, unless they are allowed, and new namespaces.
+fn makers(rules: &SandboxRules) -> Result<BpfProgram, seccompiler::BackendError> {
+    let flags = |mask: u64, value: u64| {
+        let shape = SeccompCmpOp::MaskedEq(mask);
+        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, shape, value)?;
+        SeccompRule::new(vec![condition])
+    };
+    let mut refused: Vec<SeccompRule> = NAMESPACES
+        .iter()
+        .map(|flag| flags(*flag as u64, *flag as u64))
+        .collect::<Result<_, _>>()?;
+    let mut calls: Vec<(&str, Vec<SeccompRule>)> = Vec::new();
+    if !rules.processes {
+        refused.push(flags(libc::CLONE_THREAD as u64, 0)?);
+        calls.extend(["fork", "vfork"].map(|name| (name, Vec::new())));
+    }
+    calls.push(("clone", refused));
+    filter(
+        calls,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EPERM as u32),
+    )
+}
+
+/// The list of what is allowed to a process with the number `own`. Refused calls are met with `refusal`.
+fn list(
     rules: &SandboxRules,
     keeps_signals_in: bool,
     own: u32,
@@ -329,8 +359,9 @@ fn program(
         values.iter().map(|value| is(argument, *value)).collect()
     };
 
-    // Its arguments are checked by the filter before this one.
+    // Their arguments are checked by the filters before this one.
     calls.push(("ioctl", Vec::new()));
+    calls.extend(MAKERS.map(|name| (name, Vec::new())));
     calls.push(("fcntl", one_of(1, &DESCRIPTOR_COMMANDS)?));
     calls.push(("prctl", one_of(0, &OWN_FACTS)?));
     let advice = ADVICE_REFUSED.map(|advice| (2, SeccompCmpOp::Ne, advice as u64));
@@ -345,17 +376,9 @@ fn program(
     calls.push(("prlimit64", vec![asked_only(0)?, asked_only(own)?]));
     calls.push(("socketpair", vec![is(0, libc::AF_UNIX)?]));
 
-    let (mask, flags) = if rules.processes {
-        (NAMESPACES, 0)
-    } else {
-        let thread = libc::CLONE_THREAD as u64;
-        (NAMESPACES | thread, thread)
-    };
-    let shape = SeccompCmpOp::MaskedEq(mask);
-    let clone = SeccompCondition::new(0, SeccompCmpArgLen::Qword, shape, flags)?;
-    calls.push(("clone", vec![SeccompRule::new(vec![clone])?]));
     if rules.processes {
-        calls.extend(PROCESSES.map(|name| (name, Vec::new())));
+        let others = PROCESSES.iter().filter(|name| !MAKERS.contains(name));
+        calls.extend(others.map(|name| (*name, Vec::new())));
     }
     if rules.processes && keeps_signals_in {
         calls.extend(["kill", "tgkill"].map(|name| (name, Vec::new())));

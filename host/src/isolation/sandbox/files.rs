@@ -113,6 +113,9 @@ fn enforce(
         let access = AccessFs::from_read(WANTED) & !AccessFs::Execute;
         ruleset = allow(ruleset, path, access)?;
     }
+    for path in &rules.list {
+        ruleset = allow(ruleset, path, AccessFs::ReadDir.into())?;
+    }
     let write = rules.write.iter().map(PathBuf::as_path);
     for path in write.chain([Path::new(SINK)]) {
         ruleset = allow(ruleset, path, AccessFs::from_all(WANTED) & !NOT_WRITTEN)?;

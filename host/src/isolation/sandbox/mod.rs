@@ -20,15 +20,13 @@ use super::SandboxRules;
 pub(crate) use files::landlock_version;
 
 impl SandboxRules {
-    /// The rules for [`enter`], with the run's directory among those that may be written to.
+    /// The rules for [`enter`].
     ///
     /// # Errors
     ///
     /// If a path is not valid Unicode.
-    pub(super) fn text(&self, run_directory: Option<&Path>) -> Result<String, String> {
-        let mut rules = self.clone();
-        rules.write.extend(run_directory.map(Path::to_path_buf));
-        serde_json::to_string(&rules)
+    pub(super) fn text(&self) -> Result<String, String> {
+        serde_json::to_string(self)
             .map_err(|error| format!("its sandbox can't be described: {error}"))
     }
 }
@@ -55,8 +53,9 @@ fn limit_memory(rules: &SandboxRules, shared: u64) -> Result<(), String> {
     let Some(memory) = rules.memory else {
         return Ok(());
     };
-    // Shared memory and what this program itself has reserved are not the hook's.
-    let most = Some(address_space().unwrap_or(shared).saturating_add(memory));
+    // What this program itself has reserved is not the hook's; what it shares with the host is.
+    let reserved = address_space().unwrap_or(shared).saturating_sub(shared);
+    let most = Some(reserved.saturating_add(memory));
     let limit = Rlimit {
         current: most,
         maximum: most,

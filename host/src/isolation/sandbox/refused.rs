@@ -6,18 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use syscalls::Sysno;
 
-use super::super::rules::SANDBOX_LOG;
-
 /// More than the greatest number.
 const NUMBERS: usize = 512;
 
 /// Calls that have been named; a program may repeat one a million times.
 static NAMED: [AtomicBool; NUMBERS] = [const { AtomicBool::new(false) }; NUMBERS];
-
-/// Whether they are to be named.
-pub(super) fn are_named() -> bool {
-    std::env::var_os(SANDBOX_LOG).is_some_and(|value| !value.is_empty() && value != "0")
-}
 
 /// Has each refused call named once. Refused calls must be trapped.
 ///

@@ -14,7 +14,7 @@ use sconce_plugin_api::{Context, HookError, Result};
 use super::gil::{Gil, Ref};
 use super::symbols::{FILE_INPUT, Object, Python, keep};
 use super::{explain, objects, tensor};
-use crate::interpreter::Interpreter;
+use sconce_python_interpreter::Interpreter;
 
 /// The sources of the package `sconce`, in the order in which they are executed.
 const SOURCES: &[(&str, &str)] = &[

@@ -32,7 +32,7 @@ impl Script {
     /// A file with the hook's class around this body; `None`, with a note, where there is no Python to embed. Where
     /// nothing may be skipped (`SCONCE_NO_SKIPS`), there must be one.
     fn new(body: &str) -> Option<Script> {
-        if let Err(error) = interpreter::find(None) {
+        if let Err(error) = sconce_python_interpreter::find(None) {
             let may_skip = std::env::var_os("SCONCE_NO_SKIPS").is_none();
             assert!(may_skip, "this test needs Python: {error}");
             println!("skipped: {error}");

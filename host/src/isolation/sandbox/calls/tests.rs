@@ -8,6 +8,7 @@ const OTHER: u64 = 99;
 fn rules(network: bool, processes: bool) -> SandboxRules {
     SandboxRules {
         read: Vec::new(),
+        list: Vec::new(),
         write: Vec::new(),
         network,
         processes,
@@ -28,25 +29,29 @@ enum Verdict {
 const EPERM: Verdict = Verdict::Fails(libc::EPERM);
 const ENOSYS: Verdict = Verdict::Fails(libc::ENOSYS);
 
-/// Both filters of a process, carried out as the kernel does.
-struct Filters([BpfProgram; 2]);
+/// The filters of a process, carried out as the kernel does.
+struct Filters([BpfProgram; 3]);
 
 impl Filters {
     fn of(rules: &SandboxRules, keeps_signals_in: bool) -> Filters {
         let refusal = SeccompAction::Errno(libc::EPERM as u32);
-        let list = program(rules, keeps_signals_in, OWN, refusal).expect("a filter");
+        let list = list(rules, keeps_signals_in, OWN, refusal).expect("a filter");
         assert!(list.len() < 4096, "more than the kernel takes");
-        Filters([requests().expect("a filter"), list])
+        let makers = makers(rules).expect("a filter");
+        Filters([requests().expect("a filter"), makers, list])
     }
 
     fn verdict(&self, number: u32, arguments: [u64; 6]) -> Verdict {
-        let verdicts = [0, 1].map(|filter| run(&self.0[filter], number, arguments));
-        // The list is the newer one: of two errors, the kernel takes its.
-        match verdicts {
-            [_, Verdict::Killed] | [Verdict::Killed, _] => Verdict::Killed,
-            [_, Verdict::Fails(error)] | [Verdict::Fails(error), _] => Verdict::Fails(error),
-            _ => Verdict::Allowed,
+        // Of several errors, the kernel takes that of the newest filter: the last one.
+        let mut verdict = Verdict::Allowed;
+        for filter in &self.0 {
+            verdict = match (verdict, run(filter, number, arguments)) {
+                (Verdict::Killed, _) | (_, Verdict::Killed) => Verdict::Killed,
+                (earlier, Verdict::Allowed) => earlier,
+                (_, error) => error,
+            };
         }
+        verdict
     }
 
     fn named(&self, name: &str, arguments: [u64; 6]) -> Verdict {

@@ -20,10 +20,13 @@ for folder in folders:
         path = os.path.join(folder or "", name or "")
         if folder and name and not name.endswith(".a") and os.path.isfile(path):
             library = library or path
+# Of `sys.path`, `.pth` files are a part.
+readable = {sys.prefix, base, sys.exec_prefix, *sys.path, *sysconfig.get_paths().values()}
 print(json.dumps({
     "implementation": sys.implementation.name,
     "version": [major, minor],
     "executable": sys.executable,
     "prefix": sys.prefix,
     "library": library,
+    "readable": sorted(path for path in readable if os.path.isabs(path) and path != os.sep and os.path.exists(path)),
 }))

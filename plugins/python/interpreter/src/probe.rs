@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sconce_plugin_api::{HookError, Result};
 use serde::Deserialize;
+
+use super::NoInterpreter;
 
 /// Longest time that an interpreter gets to say what it is.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
@@ -19,12 +20,13 @@ pub(crate) struct Answer {
     pub(crate) executable: String,
     pub(crate) prefix: String,
     pub(crate) library: Option<PathBuf>,
+    pub(crate) readable: Vec<PathBuf>,
 }
 
 /// Runs an interpreter for its answer.
-pub(crate) fn ask(path: &Path, limit: Duration) -> Result<Answer> {
+pub(crate) fn ask(path: &Path, limit: Duration) -> Result<Answer, NoInterpreter> {
     let shown = path.display();
-    let failed = |what: String| HookError::new(format_args!("the Python at `{shown}` {what}"));
+    let failed = |what: String| NoInterpreter::new(format!("the Python at `{shown}` {what}"));
     let mut child = Command::new(path)
         .arg("-c")
         .arg(include_str!("probe.py"))
@@ -105,7 +107,7 @@ mod tests {
         ] {
             let (_place, path) = program(text);
             let error = ask(&path, Duration::from_millis(limit)).unwrap_err();
-            assert!(error.message().contains(words), "{error}");
+            assert!(error.message.contains(words), "{error:?}");
         }
     }
 }

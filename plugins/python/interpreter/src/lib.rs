@@ -1,30 +1,82 @@
 //! Finds the Python to use, and asks it what it is.
 //!
+//! To ask is to run it, which a sandbox refuses: there the host asks before, and [hands the answer over](Interpreter::handed_over)
+//! in the environment variable [`VARIABLE`].
+//!
 //! Candidates in order: `python` of the configuration, `VIRTUAL_ENV`, `CONDA_PREFIX`, `python3` on `PATH`. The first that
 //! exists is the one, or the reason why not is the error: another one would lack the user's packages.
 
+#![forbid(unsafe_code)]
+
+mod probe;
+
 use std::env;
+use std::error::Error;
 use std::ffi::OsStr;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use sconce_plugin_api::{HookError, Result};
+use serde::{Deserialize, Serialize};
 
-use crate::probe::{Answer, LIMIT, ask};
+use probe::{Answer, LIMIT, ask};
 
 /// Oldest minor version of Python 3.
 const OLDEST: u32 = 9;
 
+/// The environment variable with the answer of an interpreter that was asked before.
+pub const VARIABLE: &str = "SCONCE_PYTHON_INTERPRETER";
+
 /// A Python that can be embedded.
-#[derive(Clone, Debug)]
-pub(crate) struct Interpreter {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interpreter {
+    /// The path at which it was found.
+    pub found: PathBuf,
     /// Path of the interpreter, in its environment.
-    pub(crate) executable: String,
+    pub executable: String,
     /// `sys.prefix`: the environment.
-    pub(crate) prefix: String,
+    pub prefix: String,
     /// Path of libpython.
-    pub(crate) library: PathBuf,
+    pub library: PathBuf,
+    /// What it reads: its installation, its environment, and where modules are looked for.
+    pub readable: Vec<PathBuf>,
+}
+
+/// Why there is no Python to embed.
+#[derive(Debug)]
+pub struct NoInterpreter {
+    /// Why, and what to do, for the user.
+    pub message: String,
+    /// Whether the configuration's `python` is what is wrong.
+    pub is_configured: bool,
+}
+
+impl fmt::Display for NoInterpreter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for NoInterpreter {}
+
+impl NoInterpreter {
+    fn new(message: impl Into<String>) -> NoInterpreter {
+        NoInterpreter {
+            message: message.into(),
+            is_configured: false,
+        }
+    }
+}
+
+impl Interpreter {
+    /// The value of [`VARIABLE`] that hands it over to a process that may not ask.
+    ///
+    /// # Errors
+    ///
+    /// If one of its paths is not valid UTF-8.
+    pub fn handed_over(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
 }
 
 /// A place to look.
@@ -42,7 +94,7 @@ static KNOWN: Mutex<Option<(PathBuf, Interpreter)>> = Mutex::new(None);
 /// # Errors
 ///
 /// If there is none, with the places where it looked; or if the one found can't be embedded, with what to install.
-pub(crate) fn find(configured: Option<&Path>) -> Result<Interpreter> {
+pub fn find(configured: Option<&Path>) -> Result<Interpreter, NoInterpreter> {
     let candidates = candidates(configured, |name| env::var_os(name));
     let found = candidates
         .iter()
@@ -58,9 +110,19 @@ pub(crate) fn find(configured: Option<&Path>) -> Result<Interpreter> {
     {
         return Ok(interpreter.clone());
     }
-    let interpreter = embeddable(&path, ask(&path, LIMIT)?)?;
+    let interpreter = match known_before(&path) {
+        Some(interpreter) => interpreter,
+        None => embeddable(&path, ask(&path, LIMIT)?)?,
+    };
     *known = Some((path, interpreter.clone()));
     Ok(interpreter)
+}
+
+/// The interpreter that was handed over to this process, if it is the one at this path.
+fn known_before(path: &Path) -> Option<Interpreter> {
+    let handed_over = env::var(VARIABLE).ok()?;
+    let interpreter: Interpreter = serde_json::from_str(&handed_over).ok()?;
+    (interpreter.found == path).then_some(interpreter)
 }
 
 fn candidates<T: AsRef<OsStr>>(
@@ -109,7 +171,7 @@ fn interpreter_at(path: &Path) -> Option<PathBuf> {
 }
 
 #[cold]
-fn not_found(configured: Option<&Path>, candidates: &[Candidate]) -> HookError {
+fn not_found(configured: Option<&Path>, candidates: &[Candidate]) -> NoInterpreter {
     let mut message = String::from("no Python found; looked at:");
     for Candidate { by, path } in candidates {
         // Writing to a string can't fail.
@@ -121,30 +183,29 @@ fn not_found(configured: Option<&Path>, candidates: &[Candidate]) -> HookError {
     message.push_str(
         "\nhint: install Python 3.9 or newer, or name one: `\"python\": \".venv\"` in the hook's `config`",
     );
-    let error = HookError::new(message);
-    if configured.is_some() {
-        return error.in_config("python");
+    NoInterpreter {
+        message,
+        is_configured: configured.is_some(),
     }
-    error
 }
 
 /// Checks that an interpreter can be embedded.
-fn embeddable(path: &Path, answer: Answer) -> Result<Interpreter> {
+fn embeddable(path: &Path, answer: Answer) -> Result<Interpreter, NoInterpreter> {
     let shown = path.display();
     let (major, minor) = answer.version;
     if answer.implementation != "cpython" {
-        return Err(HookError::new(format_args!(
+        return Err(NoInterpreter::new(format!(
             "the Python at `{shown}` is {}: hooks need CPython",
             answer.implementation
         )));
     }
     if major != 3 || minor < OLDEST {
-        return Err(HookError::new(format_args!(
+        return Err(NoInterpreter::new(format!(
             "the Python at `{shown}` is {major}.{minor}: hooks need 3.{OLDEST} or newer"
         )));
     }
     let Some(library) = answer.library else {
-        return Err(HookError::new(format_args!(
+        return Err(NoInterpreter::new(format!(
             "the Python at `{shown}` has no shared library (libpython{major}.{minor}): it was linked statically\n\
              hint: install one: `apt install libpython{major}.{minor}` (Debian, Ubuntu), \
              `dnf install python3-libs` (Fedora), `uv python install {major}.{minor}`, or \
@@ -152,6 +213,8 @@ fn embeddable(path: &Path, answer: Answer) -> Result<Interpreter> {
         )));
     };
     Ok(Interpreter {
+        found: path.to_owned(),
+        readable: answer.readable,
         executable: answer.executable,
         prefix: answer.prefix,
         library,
@@ -169,6 +232,7 @@ mod tests {
             executable: "/x/bin/python3".into(),
             prefix: "/x".into(),
             library: library.map(Into::into),
+            readable: vec!["/x".into()],
         }
     }
 
@@ -194,16 +258,16 @@ mod tests {
     #[test]
     fn where_it_looked_is_listed() {
         let candidates = candidates(None, |name| (name == "PATH").then_some("/no/where:/else"));
-        let message = not_found(None, &candidates).message().to_owned();
+        let message = not_found(None, &candidates).message;
         assert!(
             message.contains("/no/where/python3 (PATH)\n  /else/python3 (PATH)\nhint"),
             "{message}"
         );
-        let nothing = not_found(None, &[]).message().to_owned();
+        let nothing = not_found(None, &[]).message;
         assert!(nothing.contains("none of which is set"), "{nothing}");
         let configured = find(Some(Path::new("/no/venv"))).unwrap_err();
-        assert_eq!(configured.config_path(), Some("python"));
-        assert!(configured.message().contains("/no/venv (`python` in"));
+        assert!(configured.is_configured);
+        assert!(configured.message.contains("/no/venv (`python` in"));
     }
 
     #[test]
@@ -221,7 +285,7 @@ mod tests {
             (answer("cpython", 12, None), "`apt install libpython3.12`"),
         ] {
             let error = embeddable(path, answer).unwrap_err();
-            assert!(error.message().contains(words), "{error}");
+            assert!(error.message.contains(words), "{error:?}");
         }
         let found = embeddable(path, answer("cpython", 12, Some("/x/lib/l.so"))).expect("fine");
         assert_eq!(found.library, Path::new("/x/lib/l.so"));
