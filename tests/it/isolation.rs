@@ -410,6 +410,38 @@ fn a_sandboxed_hook_reaches_neither_other_processes_nor_files_nor_the_system() {
     wrecked(&place(), "after_iter", "x32", keys).expect(0, &["crashed (SIGSYS)"]);
 }
 
+/// Processes that a hook has started, by the mark in their environment.
+fn started_by_hooks(run: u32) -> Vec<String> {
+    let mark = format!("SCONCE_HOOK_PROCESS={run}.");
+    let entries = fs::read_dir("/proc").expect("the processes").flatten();
+    let is_one = |path: &Path| {
+        let environment = fs::read(path.join("environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(&mark)
+    };
+    let found = entries
+        .map(|entry| entry.path())
+        .filter(|path| is_one(path));
+    found.map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn what_a_crashed_hook_has_started_ends_with_it_though_it_has_left_its_group() {
+    let place = place();
+    let entry = json!([{
+        "hook": "wrecker", "name": "bad", "isolation": "process", "on_crash": "disable",
+        "config": {"at": "after_iter", "how": "orphan"}
+    }]);
+    place.write(&edit(tiny(), "/hooks", entry));
+    let mut command = place.command(&["run", "manifest.json"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("a process");
+    let run = child.id();
+    let output = child.wait_with_output().expect("it ends");
+    let finished = Finished::from(output);
+    finished.expect(0, &["crashed (SIGABRT)"]);
+    assert_eq!(started_by_hooks(run), Vec::<String>::new());
+}
+
 #[test]
 fn what_a_sandbox_refuses_is_named_if_asked_for() {
     let place = place();

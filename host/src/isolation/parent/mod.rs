@@ -13,6 +13,7 @@ mod gifts;
 mod host;
 mod library;
 mod loans;
+mod orphans;
 mod output;
 mod payload;
 mod process;

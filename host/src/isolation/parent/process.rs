@@ -14,6 +14,7 @@ use super::super::COMMAND;
 use super::super::channel::{Channel, Silence};
 use super::super::ending::Ending;
 use super::environment;
+use super::orphans;
 use super::output::Output;
 use crate::signals;
 use crate::subprocess;
@@ -42,6 +43,10 @@ pub(super) struct HookProcess {
     watched: OwnedFd,
     pub(super) channel: Channel,
     pub(super) output: Output,
+    /// Marks it, and what it starts.
+    mark: String,
+    /// Whether it has ended as it should: what it has started may stay.
+    is_done: bool,
 }
 
 impl HookProcess {
@@ -70,6 +75,8 @@ impl HookProcess {
             environment::restrict(&mut command, &sandbox.variables);
             command.envs(sandbox.added.iter().map(|(name, value)| (name, value)));
         }
+        let mark = orphans::mark();
+        command.env(orphans::VARIABLE, &mark);
         let rules = sandbox.map(|sandbox| sandbox.text).unwrap_or_default();
         let child = command
             .arg(COMMAND)
@@ -96,6 +103,8 @@ impl HookProcess {
                 watched,
                 channel,
                 output,
+                mark,
+                is_done: false,
             }),
             (Err(error), _) | (_, Err(error)) => {
                 kill(&mut child);
@@ -139,7 +148,7 @@ impl HookProcess {
 
     /// Ends the process and what it has started, and returns the last lines that it printed.
     pub(super) fn kill(mut self) -> Vec<String> {
-        kill(&mut self.child);
+        self.end();
         self.output.last()
     }
 
@@ -158,14 +167,24 @@ impl HookProcess {
             },
             _ => Some(Ending::Late(limit.unwrap_or(EXIT))),
         };
-        kill(&mut self.child);
+        self.is_done = ending.is_none();
+        self.end();
         (ending, self.output.last())
+    }
+
+    /// Ends the process, and what it has left behind.
+    fn end(&mut self) {
+        kill(&mut self.child);
+        if !self.is_done {
+            orphans::end(&self.mark);
+            self.is_done = true;
+        }
     }
 }
 
 impl Drop for HookProcess {
     fn drop(&mut self) {
-        kill(&mut self.child);
+        self.end();
     }
 }
 
