@@ -272,6 +272,24 @@ fn a_hook_in_python_works_in_a_sandbox_and_reads_python_files_beside_it_alone() 
 }
 
 #[test]
+fn a_thread_that_does_not_end_costs_no_results() {
+    let place = place(
+        "import sconce, threading, time\n\
+         class A(sconce.Hook):\n    def before_run(self, task):\n        threading.Thread(target=self.never).start()\n    \
+         def never(self):\n        while True:\n            time.sleep(1)\n",
+    );
+    place.write(&manifest(json!([entry(json!({}))])));
+    let finished = place.sconce(&["run", "manifest.json"]);
+    finished.expect(
+        0,
+        &["threads have not ended 10 s after the run: `Thread-1 (never)`"],
+    );
+    for file in ["weights.safetensors", "run.json", "model/model.json"] {
+        assert!(place.path(&format!("out/{file}")).exists(), "{file}");
+    }
+}
+
+#[test]
 fn hooks_in_rust_c_python_and_a_process_of_its_own_train_together() {
     let Some(python) = python_with(&[]) else {
         return;

@@ -21,6 +21,7 @@ use crate::checkpoint::{HookRecord, Store};
 use crate::data::{self, DataFile};
 use crate::device_facts::describe_device;
 use crate::diagnostic::Diagnostic;
+use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
@@ -212,12 +213,12 @@ fn try_run(
         None => ready,
     };
     let looks = (reloads.as_ref()).map(|reloads| looks_for_libraries(reloads, log));
-    let mut report = match &view {
-        Some(view) => run_in_view(ready, view, log),
-        None => ready.run(),
-    };
+    let (mut report, hooks) = run_in(view.as_ref(), ready, log);
     drop(looks);
-    let is_written = !is_first || write_results(&store, &mut report, &prepared, &origin);
+    // Before the hooks are dropped: one that does not come back must not cost the results.
+    let written = !is_first || write_results(&store, &mut report, &prepared, &origin);
+    report.close_hooks(hooks, &shared);
+    let is_written = written && (!is_first || write_record(&store, &report, &prepared, &origin));
     drop(output);
     Ok(Ended {
         out_of_memory: out_of_memory(&report, &prepared, tasks),
@@ -343,17 +344,24 @@ fn log<'run>(
     }
 }
 
-/// Runs the training with the view on the terminal.
-fn run_in_view<'run>(ready: Ready<'run>, view: &'run View, log: &dyn Log) -> RunReport {
+/// Runs the training, with the view on the terminal if there is one.
+fn run_in<'run>(
+    view: Option<&'run View>,
+    ready: Ready<'run>,
+    log: &dyn Log,
+) -> (RunReport, Dispatcher) {
+    let Some(view) = view else {
+        return ready.run_and_keep_hooks();
+    };
     let ready = ready.with(|trainer| trainer.asked_by(view.remote()).watched_by(view.observer()));
     let drawing = view.begin();
     if let Err(error) = &drawing {
         let warning = format!("lines instead of the live view: {error}");
         log.log(Level::Warn, "sconce", &warning);
     }
-    let report = ready.run();
+    let ended = ready.run_and_keep_hooks();
     drop(drawing);
-    report
+    ended
 }
 
 /// Starts to look for requests of `sconce reload`.
@@ -462,19 +470,37 @@ fn write_results(
             problems.push(format!("the trained model can't be written: {error}"));
         }
     }
-    // Last, as it says where the time went, also that of writing the weights.
-    let device = parameters.device();
-    if let Err(error) = record::write(directory, report, device, &prepared.files, origin.team) {
-        problems.push(format!("the run's record can't be written: {error}"));
+    let is_complete = problems.is_empty();
+    if !is_complete {
+        if let Some(reason) = store.vanished() {
+            return gone(reason);
+        }
+        let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
+        output::diagnostics(&problems);
     }
-    if problems.is_empty() {
+    write_record(store, report, prepared, origin) && is_complete
+}
+
+/// Writes the run's record, which says where the time went; returns whether it was written.
+fn write_record(
+    store: &Store,
+    report: &RunReport,
+    prepared: &Prepared,
+    origin: &Origin<'_>,
+) -> bool {
+    let Some(directory) = store.directory().parent() else {
+        return false;
+    };
+    let device = prepared.task.parameters().device();
+    let written = record::write(directory, report, device, &prepared.files, origin.team);
+    let Err(error) = written else {
         return true;
-    }
-    if let Some(reason) = store.vanished() {
-        return gone(reason);
-    }
-    let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
-    output::diagnostics(&problems);
+    };
+    let problem = match store.vanished() {
+        Some(reason) => format!("the run's results can't be written: {reason}"),
+        None => format!("the run's record can't be written: {error}"),
+    };
+    output::diagnostics(&[Diagnostic::new(problem)]);
     false
 }
 

@@ -246,6 +246,11 @@ pub(super) struct Crumb {
 }
 
 impl Crumb {
+    /// Whether a hook is being dropped.
+    pub(super) fn is_dropping(&self) -> bool {
+        self.entry == PluginFunction::Drop as u64
+    }
+
     /// Name of the entry: a mount point's, or `new`, `save_state`, `load_state`, `drop`.
     pub(super) fn entry(&self) -> &'static str {
         match self.entry {

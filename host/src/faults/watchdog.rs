@@ -23,6 +23,10 @@ use crate::{exit, files, printable};
 /// Time limit for saving the parameters.
 const RESCUE: Duration = Duration::from_secs(5);
 
+/// Time limit for dropping a hook that has no limit of its own: when the results are written, nothing is lost by not waiting.
+/// One in a process of its own is waited for by its proxy, for less.
+const DROPPING: Duration = Duration::from_secs(90);
+
 /// File of the saved parameters in the run's directory.
 pub(crate) const RESCUED: &str = "rescue.safetensors";
 
@@ -115,13 +119,15 @@ fn look(watch: &Watch, call: &mut WatchedCall, tick: Duration) {
         return;
     }
     call.time += tick;
-    if hook.time_limit.is_some_and(|limit| call.time >= limit) {
+    let dropping = crumb.is_dropping().then_some(DROPPING);
+    let limit = hook.time_limit.or(dropping);
+    if limit.is_some_and(|limit| call.time >= limit) {
         end(watch, call.time);
     }
     if call.time >= call.told {
         // At one, two, four times the limit, and so on.
         call.told *= 2;
-        warn(hook, &crumb, call.time, hook.time_limit);
+        warn(hook, &crumb, call.time, limit);
     }
 }
 

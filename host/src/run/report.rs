@@ -1,12 +1,14 @@
 //! The results of a run.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use sconce_plugin_api::Phase;
 
 use super::{FinalMetrics, Profile, RunError, RunTimes, StopSignal};
+use crate::bridge::BridgeState;
 use crate::checkpoint::{HistoryRecord, Weights};
-use crate::dispatch::HookFault;
+use crate::dispatch::{Dispatcher, HookFault};
 
 /// The way in which a run ended.
 #[derive(Debug)]
@@ -76,6 +78,13 @@ impl RunReport {
         let (_, metrics) = self.metrics.metrics.iter().find(|(of, _)| *of == phase)?;
         let (_, value) = metrics.iter().find(|(known, _)| known == name)?;
         Some(*value)
+    }
+
+    /// Drops the run's hooks, in reverse order, and notes their faults.
+    pub fn close_hooks(&mut self, hooks: Dispatcher, shared: &BridgeState<'_>) {
+        let begin = Instant::now();
+        self.late_faults.extend(hooks.close(shared));
+        self.times.end.hooks = begin.elapsed().as_secs_f64();
     }
 
     /// Whether the run ended without an error or a signal, and without faults afterwards.

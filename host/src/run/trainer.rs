@@ -188,6 +188,15 @@ impl<'run> Trainer<'run> {
 
     /// Runs to the end. `after_run` is called for every hook, however the run ends.
     pub fn run(self) -> RunReport {
+        let shared = self.shared;
+        let (mut report, hooks) = self.run_and_keep_hooks();
+        report.close_hooks(hooks, shared);
+        report
+    }
+
+    /// As [`run`](Trainer::run), but leaves the hooks to be [closed](RunReport::close_hooks) by the caller: once the results
+    /// are written, which a hook that does not come back can then no longer cost.
+    pub fn run_and_keep_hooks(self) -> (RunReport, Dispatcher) {
         self.run_by(lifecycle::run)
     }
 
@@ -201,13 +210,15 @@ impl<'run> Trainer<'run> {
         if pass != phase {
             self.tested = phase;
         }
-        let mut report = self.run_by(|trainer| {
+        let shared = self.shared;
+        let (mut report, hooks) = self.run_by(|trainer| {
             trainer.call_hooks(Point::BeforeRun)?;
             lifecycle::evaluate(trainer, pass, false)
         });
         for (measured, _) in &mut report.metrics.metrics {
             *measured = phase;
         }
+        report.close_hooks(hooks, shared);
         report
     }
 
@@ -219,7 +230,10 @@ impl<'run> Trainer<'run> {
         })
     }
 
-    fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), Leave>) -> RunReport {
+    fn run_by(
+        mut self,
+        body: impl FnOnce(&mut Self) -> Result<(), Leave>,
+    ) -> (RunReport, Dispatcher) {
         let _precision = self.plan.precision.begin();
         self.timing.wall.begin_run();
         // Set once; a second run over the same state keeps the first one's facts.
@@ -366,16 +380,13 @@ impl<'run> Trainer<'run> {
         outcome: RunOutcome,
         divergence: Option<Divergence>,
         metrics: FinalMetrics,
-        mut late_faults: Vec<HookFault>,
-    ) -> RunReport {
+        late_faults: Vec<HookFault>,
+    ) -> (RunReport, Dispatcher) {
         let measured = self.measured_weights();
         // With what hooks have published at `after_run`.
         let shown = self.shown_metrics();
-        let mut times = self.run_times();
-        let begin = Instant::now();
-        late_faults.extend(self.hooks.close(self.shared));
-        times.end.hooks = begin.elapsed().as_secs_f64();
-        RunReport {
+        let times = self.run_times();
+        let report = RunReport {
             outcome,
             divergence,
             late_faults,
@@ -394,6 +405,7 @@ impl<'run> Trainer<'run> {
             learnt: self.task.learnt(),
             history: self.saver.history,
             seconds: self.shared.clock.elapsed_seconds(),
-        }
+        };
+        (report, self.hooks)
     }
 }

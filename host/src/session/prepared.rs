@@ -206,6 +206,11 @@ impl<'run> Ready<'run> {
         self.trainer.run()
     }
 
+    /// As [`Trainer::run_and_keep_hooks`].
+    pub fn run_and_keep_hooks(self) -> (RunReport, Dispatcher) {
+        self.trainer.run_and_keep_hooks()
+    }
+
     /// Evaluates the data of a phase without training.
     pub fn evaluate(self, phase: Phase) -> RunReport {
         self.trainer.evaluate_only(phase)

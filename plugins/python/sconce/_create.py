@@ -143,13 +143,30 @@ def collect():
     gc.collect()
 
 
-def finish():
-    """Once, after the last hook: what an interpreter does at its end, except ending."""
+# Seconds that threads have to end, after the last hook.
+END = 10
+
+
+def _others():
+    own = threading.main_thread(), threading.current_thread()
+    return [thread for thread in threading.enumerate() if thread not in own and not thread.daemon]
+
+
+def _end_threads():
     for call in reversed(list(getattr(threading, "_threading_atexits", ()))):
         call()
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    for thread in _others():
+        thread.join()
+
+
+def finish():
+    """Once, after the last hook: what an interpreter does at its end, except ending, and waiting for ever."""
+    waits = threading.Thread(target=_end_threads, daemon=True)
+    waits.start()
+    waits.join(END)
+    if waits.is_alive():
+        names = ", ".join(f"`{thread.name}`" for thread in _others())
+        raise HookError(f"threads have not ended {END} s after the run: {names or 'of an executor'}; they end with the process")
     atexit._run_exitfuncs()
     _output.flush()
 

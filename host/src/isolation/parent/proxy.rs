@@ -436,6 +436,7 @@ impl Proxy {
                 bytes: Vec::new(),
             };
         }
+        self.limit.get_or_insert(DROPPING);
         // SAFETY: without a context no function of the host is called.
         let mut returned = unsafe { self.carry_out(&Order::Drop, ptr::null(), outside("drop")) };
         if let Some(process) = self.process.take() {
@@ -470,6 +471,9 @@ fn sandbox_hint(message: &str) -> &'static str {
     }
     ""
 }
+
+/// How long dropping a hook may take whose calls have no limit.
+const DROPPING: Duration = Duration::from_secs(60);
 
 /// `sconce.log/1`'s number of information.
 const INFO: u32 = 2;
