@@ -251,6 +251,7 @@ fn sections() -> Vec<(&'static str, Vec<Case>)> {
                 ),
                 wrecks("denormal numbers switched off", "after_iter", "floats", ANY),
                 wrecks("another current directory", "after_iter", "directory", ANY),
+                wrecks("signals taken over", "after_iter", "take-signals", ANY),
                 wrecks("printing to standard output", "before_run", "print", ANY),
                 wrecks("standard output closed", "before_run", "close", ANY),
                 wrecks("a thread left running", "before_run", "thread", ANY),

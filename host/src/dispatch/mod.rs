@@ -312,6 +312,12 @@ impl Dispatcher {
         (stays, fault)
     }
 
+    /// Reads again to what process-wide state every call must return: at the start of a run, for which signals have got their
+    /// handlers.
+    pub(crate) fn begin_run(&mut self) {
+        self.process = ProcessState::look();
+    }
+
     /// Ends a timed call, and makes the checks that are too slow for every call.
     fn timed(&mut self, id: HookId, position: &Position, shared: &BridgeState<'_>) {
         let Some(times) = self.times.get_mut(id.position()) else {

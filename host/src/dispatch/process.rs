@@ -1,5 +1,5 @@
 //! Process-wide state that a hook's call must not change: the floating-point mode, which affects
-//! every computation of the run, and the current directory.
+//! every computation of the run, the current directory, and what signals do.
 
 use crate::plugin::float_state::{FloatState, Rounding};
 
@@ -9,6 +9,7 @@ pub(super) struct ProcessState {
     floats: FloatState,
     rounding: Rounding,
     directory: directory::Directory,
+    handlers: handlers::Handlers,
 }
 
 impl ProcessState {
@@ -18,6 +19,7 @@ impl ProcessState {
             floats: FloatState::read(),
             rounding: Rounding::compute(),
             directory: directory::Directory::look(),
+            handlers: handlers::Handlers::look(),
         }
     }
 
@@ -32,9 +34,9 @@ impl ProcessState {
         FloatState::read() != self.floats
     }
 
-    /// Whether the current directory has changed; makes a system call.
+    /// Whether the current directory or what signals do has changed; makes some ten system calls.
     pub(super) fn is_elsewhere(&self) -> bool {
-        self.directory.is_changed()
+        self.directory.is_changed() || self.handlers.are_changed()
     }
 
     /// Restores everything, and describes what had changed.
@@ -52,7 +54,98 @@ impl ProcessState {
         if self.directory.is_changed() && self.directory.restore() {
             changes.push("changed the current directory (or a hook called shortly before did)");
         }
+        if self.handlers.are_changed() && self.handlers.restore() {
+            changes
+                .push("took over a signal that is the run's (or a hook called shortly before did)");
+        }
         changes
+    }
+}
+
+#[cfg(unix)]
+mod handlers {
+    use std::mem;
+    use std::ptr;
+
+    /// Signals by which a run is stopped, and those by which its crash is reported.
+    const SIGNALS: [libc::c_int; 9] = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGABRT,
+    ];
+
+    /// What signals do.
+    pub(super) struct Handlers(Vec<(libc::c_int, libc::sigaction)>);
+
+    impl std::fmt::Debug for Handlers {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.debug_struct("Handlers").finish_non_exhaustive()
+        }
+    }
+
+    impl Handlers {
+        pub(super) fn look() -> Handlers {
+            let known = |signal| Some((signal, action(signal)?));
+            Handlers(SIGNALS.into_iter().filter_map(known).collect())
+        }
+
+        pub(super) fn are_changed(&self) -> bool {
+            let mut known = self.0.iter();
+            known.any(|(signal, before)| differs(*signal, before))
+        }
+
+        /// Puts them back; returns whether the system let it.
+        pub(super) fn restore(&self) -> bool {
+            let changed = self
+                .0
+                .iter()
+                .filter(|(signal, before)| differs(*signal, before));
+            let mut restored = changed.map(|(signal, before)| {
+                // SAFETY: `before` is an action read from the system, whose handler was never unloaded; the old one is not
+                // requested.
+                unsafe { libc::sigaction(*signal, before, ptr::null_mut()) }
+            });
+            restored.all(|result| result == 0)
+        }
+    }
+
+    fn differs(signal: libc::c_int, before: &libc::sigaction) -> bool {
+        action(signal).is_some_and(|now| now.sa_sigaction != before.sa_sigaction)
+    }
+
+    fn action(signal: libc::c_int) -> Option<libc::sigaction> {
+        // SAFETY: a structure of integers and pointers, for which all zeros are valid.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        // SAFETY: no action is set, and there is room for the present one.
+        let read = unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
+        (read == 0).then_some(action)
+    }
+}
+
+#[cfg(not(unix))]
+mod handlers {
+    /// What signals do, which is not checked on this system.
+    #[derive(Debug)]
+    pub(super) struct Handlers;
+
+    impl Handlers {
+        pub(super) fn look() -> Handlers {
+            Handlers
+        }
+
+        pub(super) fn are_changed(&self) -> bool {
+            false
+        }
+
+        pub(super) fn restore(&self) -> bool {
+            false
+        }
     }
 }
 

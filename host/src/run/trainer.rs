@@ -236,6 +236,7 @@ impl<'run> Trainer<'run> {
     ) -> (RunReport, Dispatcher) {
         let _precision = self.plan.precision.begin();
         self.timing.wall.begin_run();
+        self.hooks.begin_run();
         // Set once; a second run over the same state keeps the first one's facts.
         drop(self.shared.facts.set(self.facts()));
         if let Some(directory) = &self.saver.directory {
