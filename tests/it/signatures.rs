@@ -232,6 +232,81 @@ fn the_policy_decides_about_plugins_that_no_trusted_key_has_signed() {
     assert!(!finished.stderr.contains("signed"), "{}", finished.stderr);
 }
 
+/// A plugin that has another library loaded from beside itself, which writes a file as soon as it is opened.
+fn place_with_neighbour(flags: &[&str]) -> Option<(Workplace, PathBuf)> {
+    let place = Workplace::new(&[]);
+    let source = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void loaded(void) {{ FILE *file = fopen(\"{}\", \"w\"); \
+         if (file) fclose(file); }}\nint neighbour(void) {{ return 1; }}\n",
+        place.path("loaded").display()
+    );
+    let source = place.write_text("neighbour.c", &source);
+    let neighbour = place.path("plugins/libneighbour.so");
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&neighbour, &source])
+        .status();
+    assert!(
+        built.is_ok_and(|status| status.success()),
+        "a C compiler is there: it builds plugins"
+    );
+    let beside = format!("-L{}", place.path("plugins").display());
+    let more = [
+        &[beside.as_str(), "-Wl,--no-as-needed", "-lneighbour"],
+        flags,
+    ]
+    .concat();
+    let library = place.add_c_plugin(CLIP, &more)?;
+    Some((place, library))
+}
+
+#[test]
+fn where_signatures_are_demanded_nothing_is_loaded_from_beside_a_plugin() {
+    let lab = Signer::new();
+    let Some((place, library)) = place_with_neighbour(&["-Wl,-rpath,$ORIGIN"]) else {
+        return;
+    };
+    lab.sign(&library);
+    let policy = |unsigned: &str| trust(&place, edit(trusting(&lab), "/unsigned", json!(unsigned)));
+    policy("refuse");
+    let words = [
+        "it has other libraries loaded from outside of the system's directories, by `$ORIGIN`",
+        "link them into the plugin",
+    ];
+    run(&place, json!("clip")).expect(3, &words);
+    policy("allow");
+    let demanded = json!({"hook": "clip", "signed_by": "lab"});
+    run(&place, demanded).expect(3, &[words[0]]);
+    assert!(!place.path("loaded").exists(), "its code has run");
+    // What nobody demands is allowed, with a warning where that is wanted.
+    run(&place, json!("clip")).expect(0, &[]);
+    assert!(
+        place.path("loaded").exists(),
+        "the attack works where it may"
+    );
+    policy("warn");
+    let warning = "is signed by `lab`, but has other libraries loaded that no signature covers";
+    run(&place, json!("clip")).expect(0, &[warning]);
+    let content = edit(trusting(&lab), "/unsigned", json!("refuse"));
+    let excepted = json!([place.path("plugins")]);
+    trust(&place, edit(content, "/except", excepted));
+    run(&place, json!("clip")).expect(0, &[]);
+}
+
+#[test]
+fn an_absolute_path_of_libraries_is_as_unsigned_as_a_relative_one() {
+    let lab = Signer::new();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let flag = format!("-Wl,-rpath,/usr/lib:{}", elsewhere.path().display());
+    let Some((place, library)) = place_with_neighbour(&[&flag]) else {
+        return;
+    };
+    lab.sign(&library);
+    trust(&place, edit(trusting(&lab), "/unsigned", json!("refuse")));
+    let by = format!("by `{}`, where no signature", elsewhere.path().display());
+    run(&place, json!("clip")).expect(3, &[&by]);
+}
+
 #[test]
 fn an_entry_may_demand_a_signer_and_nothing_less() {
     let Some((place, library)) = place() else {

@@ -18,6 +18,8 @@ pub struct Inspected {
     pub needed: Vec<String>,
     /// Whether it looks for them relative to its own file (`$ORIGIN`).
     pub looks_beside: bool,
+    /// Names and places by which others are loaded from outside of the system's directories, as the file has them.
+    pub outside: Vec<String>,
     /// The plugin's metadata.
     pub metadata: PluginMetadata,
     /// Size of the file in bytes.
@@ -59,12 +61,15 @@ impl Inspected {
 
     /// Checks that a trusted key of this name has signed it.
     pub fn check_signer(&self, name: &str) -> Result<(), PluginRefusal> {
-        if self.signature.is_by(name) {
+        let cause = if !self.signature.is_by(name) {
+            Cause::Signer {
+                wanted: name.to_owned(),
+                found: self.signature.clone(),
+            }
+        } else if !self.outside.is_empty() {
+            Cause::Dependencies(self.outside.clone())
+        } else {
             return Ok(());
-        }
-        let cause = Cause::Signer {
-            wanted: name.to_owned(),
-            found: self.signature.clone(),
         };
         Err(PluginRefusal::new(&self.path, cause))
     }
@@ -88,10 +93,12 @@ fn inspect_bytes(path: &Path, bytes: &[u8]) -> Result<Inspected, PluginRefusal> 
     let metadata = section::read(bytes).map_err(refuse)?;
     compatibility::check(&metadata).map_err(refuse)?;
     let signature = trust::check(path, bytes).map_err(refuse)?;
+    trust::check_dependencies(path, &structure.needs.outside).map_err(refuse)?;
     Ok(Inspected {
         path: path.to_owned(),
         needed: structure.needs.needed,
         looks_beside: structure.needs.looks_beside,
+        outside: structure.needs.outside,
         metadata,
         size: bytes.len() as u64,
         signature,

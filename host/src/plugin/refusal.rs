@@ -6,6 +6,7 @@ use super::structure::StructureFault;
 use super::trial_fault::Fault;
 use super::trust::{self, SignatureState};
 use crate::diagnostic::Diagnostic;
+use crate::printable;
 
 /// A plugin's file and the reason for its refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +100,12 @@ pub enum Cause {
         /// Who has signed it.
         found: SignatureState,
     },
+    /// It has libraries loaded that no signature covers, where one is demanded.
+    #[error(
+        "it has other libraries loaded from outside of the system's directories, by {}, where no signature covers them",
+        listed(.0)
+    )]
+    Dependencies(Vec<String>),
     /// The trusted keys can't be read.
     #[error("the trusted keys can't be read: {0}")]
     TrustStore(String),
@@ -157,6 +164,14 @@ pub enum Cause {
     Describe(String),
 }
 
+/// Names in a list, for messages; they come from the file.
+fn listed(names: &[String]) -> String {
+    let names = names
+        .iter()
+        .map(|name| format!("`{}`", printable::one_line(name)));
+    names.collect::<Vec<_>>().join(", ")
+}
+
 impl Cause {
     /// The gate that refuses it.
     fn gate(&self) -> &'static str {
@@ -171,6 +186,7 @@ impl Cause {
             | Cause::NotApart(_) => "compatibility",
             Cause::Altered(_)
             | Cause::Untrusted(_)
+            | Cause::Dependencies(_)
             | Cause::Signer { .. }
             | Cause::TrustStore(_) => "signature",
             Cause::Fingerprint { .. } | Cause::Changed => "fingerprint",
@@ -216,6 +232,10 @@ impl Cause {
             Cause::Untrusted(_) => {
                 "if you trust who made it, add the key by `sconce trust add NAME KEY`; for plugins of your own, name \
                  their directory under `except` in trust.json"
+            }
+            Cause::Dependencies(_) => {
+                "link them into the plugin, install them where the system looks for libraries, or, if they are your own, name \
+                 the plugin's directory under `except` in trust.json"
             }
             Cause::Signer { wanted, .. } => return Some(trust::how_to_trust(wanted)),
             Cause::TrustStore(_) => {

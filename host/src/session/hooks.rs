@@ -289,7 +289,7 @@ fn untrusted(found: &[(usize, Resolved)], trust: &TrustStore) -> Vec<Diagnostic>
     for (_, resolved) in found {
         let plugin = &resolved.plugin;
         if !warned.contains(&plugin.path.as_path())
-            && let Some(warning) = trust.warning(&plugin.path, &plugin.signature)
+            && let Some(warning) = trust.warning(&plugin.path, &plugin.signature, &plugin.outside)
         {
             warned.push(&plugin.path);
             warnings.push(warning);

@@ -32,13 +32,15 @@ pub(super) struct Needs {
     pub needed: Vec<String>,
     /// Whether it looks for them relative to its own file (`$ORIGIN`).
     pub looks_beside: bool,
+    /// Names and places by which others are loaded from outside of the system's directories.
+    pub outside: Vec<String>,
 }
 
 impl Needs {
     fn libraries(needed: Vec<String>) -> Needs {
         Needs {
             needed,
-            looks_beside: false,
+            ..Needs::default()
         }
     }
 }

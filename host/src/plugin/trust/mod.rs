@@ -18,6 +18,6 @@ pub use current::current;
 pub(super) use current::how_to_trust;
 pub use key::{Key, KeyId};
 pub use signature::file_of;
-pub(super) use signature::{check, read};
+pub(super) use signature::{check, check_dependencies, read};
 pub use state::SignatureState;
 pub use store::{TrustStore, TrustedKey, UnsignedPolicy, VARIABLE, file, is_name};

@@ -61,6 +61,21 @@ pub(in crate::plugin) fn check(path: &Path, bytes: &[u8]) -> Result<SignatureSta
     Ok(state)
 }
 
+/// The gate for what a library has loaded with it from `outside` of the system's directories.
+///
+/// # Errors
+///
+/// If only what is signed may be loaded, and this is something else.
+pub(in crate::plugin) fn check_dependencies(path: &Path, outside: &[String]) -> Result<(), Cause> {
+    // Where the keys can't be read, the gate before this one has said so.
+    let is_demanded = current()
+        .is_ok_and(|store| store.unsigned == UnsignedPolicy::Refuse && !store.excepts(path));
+    if outside.is_empty() || !is_demanded {
+        return Ok(());
+    }
+    Err(Cause::Dependencies(outside.to_vec()))
+}
+
 /// Who has signed these bytes; the error says in what they, or the signature, differ from what was signed.
 fn verify(bytes: &[u8], text: &str, store: &TrustStore) -> Result<SignatureState, String> {
     let unreadable = "its signature is damaged, or not one of minisign";

@@ -189,12 +189,26 @@ impl TrustStore {
         excepted.any(|place| path.starts_with(place))
     }
 
-    /// The warning about a plugin that no trusted key has signed, if the user wants one.
-    pub(crate) fn warning(&self, path: &Path, state: &SignatureState) -> Option<Diagnostic> {
-        let is_wanted =
-            self.unsigned == UnsignedPolicy::Warn && !state.is_trusted() && !self.excepts(path);
-        is_wanted
-            .then(|| Diagnostic::warning(format!("the plugin `{}` is {state}", path.display())))
+    /// The warning about a plugin that no trusted key has signed, or that has something loaded from `outside` of the system's
+    /// directories, if the user wants one.
+    pub(crate) fn warning(
+        &self,
+        path: &Path,
+        state: &SignatureState,
+        outside: &[String],
+    ) -> Option<Diagnostic> {
+        if self.unsigned != UnsignedPolicy::Warn || self.excepts(path) {
+            return None;
+        }
+        let what = if !state.is_trusted() {
+            state.to_string()
+        } else if !outside.is_empty() {
+            format!("{state}, but has other libraries loaded that no signature covers")
+        } else {
+            return None;
+        };
+        let warning = format!("the plugin `{}` is {what}", path.display());
+        Some(Diagnostic::warning(warning))
     }
 
     /// Names of the keys, each once.

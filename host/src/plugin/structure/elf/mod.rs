@@ -12,6 +12,7 @@
 mod dynamic;
 mod hash;
 mod header;
+mod outside;
 mod relocations;
 mod sections;
 mod segments;
@@ -50,5 +51,6 @@ pub(super) fn prove(bytes: &[u8]) -> Result<Needs, StructureFault> {
     Ok(Needs {
         needed,
         looks_beside,
+        outside: outside::places(&dynamic, &symbols)?,
     })
 }
