@@ -430,6 +430,24 @@ fn synchronised_batch_norms_are_those_of_the_joint_batch() {
 }
 
 #[test]
+fn what_would_load_hooks_again_is_refused_on_several_ranks() {
+    let place = Workplace::new(PLUGINS);
+    let mut entry = save("after_iter", 4, "begun");
+    entry["name"] = json!("again");
+    entry["reload"] = json!("changed");
+    let changed = with_hook(&manifest(mlp(), digits()), entry);
+    let at = edit(manifest(mlp(), digits()), "/reload_at", json!("iteration"));
+    for (manifest, words) in [
+        (&changed, "`reload` in the entry of `again`"),
+        (&at, "`reload_at`"),
+    ] {
+        place.write(manifest);
+        let finished = run_on(&place, 2, &["--overwrite"]);
+        finished.expect(2, &["can't be given other libraries", words]);
+    }
+}
+
+#[test]
 fn a_signal_to_the_launcher_ends_all_after_a_checkpoint() {
     let mut manifest = manifest(mlp(), digits());
     manifest["train"]["epochs"] = json!(100_000);
@@ -444,6 +462,12 @@ fn a_signal_to_the_launcher_ends_all_after_a_checkpoint() {
     until("it has begun", || {
         place.path("out/checkpoints/begun").exists().then_some(())
     });
+    // Meanwhile, a request for other libraries is refused, and not left without an answer.
+    let asked = place.sconce(&["reload", "out", "--wait"]);
+    asked.expect(
+        3,
+        &["hooks of a run on several ranks can't be given other libraries"],
+    );
     let killed = Command::new("kill")
         .args(["-USR1", &running.id().to_string()])
         .status();

@@ -51,6 +51,16 @@ impl Running {
         fs::rename(new, self.library()).expect("renamed");
     }
 
+    /// Number of copies of libraries that the run has open.
+    fn open_copies(&self) -> usize {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.run.id())).expect("descriptors");
+        let targets = entries
+            .flatten()
+            .filter_map(|entry| fs::read_link(entry.path()).ok());
+        let is_copy = |target: &PathBuf| target.to_string_lossy().contains(".so");
+        targets.filter(is_copy).count()
+    }
+
     /// `sconce reload --wait`: exit code, standard output and standard error.
     fn reload(&self, hook: &str) -> (i32, String, String) {
         let arguments = ["reload", "out", "--hook", hook, "--wait"];
@@ -183,6 +193,7 @@ fn nine_refusals_and_the_run_goes_on_undisturbed() {
     ];
     let hooks = ["error", "panic", "segv", "hang"].map(wrecker);
     let running = Running::with(json!(hooks));
+    let copies = running.open_copies();
     let mut sentences = Vec::new();
     for (hook, file, words) in files {
         running.replace(file);
@@ -196,11 +207,21 @@ fn nine_refusals_and_the_run_goes_on_undisturbed() {
     }
     sentences.dedup();
     assert_eq!(sentences.len(), 9, "nine sentences");
+    // The same file again is tried again; what was refused leaves nothing open, and the report of a crash is there.
+    let (code, _, stderr) = running.reload("segv");
+    assert_eq!(code, 3);
+    assert!(stderr.contains("crashed (SIGSEGV)"), "{stderr}");
+    let report = running.place.path("out/hook-crash.segv.reload.json");
+    assert!(
+        report.exists() && stderr.contains("out/hook-crash.segv.reload.json"),
+        "{stderr}"
+    );
+    assert_eq!(running.open_copies(), copies);
     let (_, record) = running.end();
     assert_eq!(record["outcome"], "interrupted");
     let history = record["history"].as_array().expect("a list");
     let refusals = history.iter().filter(|one| one["kind"] == "reload-refused");
-    assert_eq!(refusals.count(), 9);
+    assert_eq!(refusals.count(), 10);
 }
 
 #[test]

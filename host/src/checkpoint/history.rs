@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Most records of a run; later changes of its hooks are refused.
+/// Most changes of a run's hooks; later ones are refused. Of refusals it has as many records at most.
 pub const MOST_RECORDS: usize = 100;
 
 /// Identity of a library.
@@ -55,4 +55,11 @@ pub enum HistoryRecord {
         /// Training iterations finished.
         iteration: u64,
     },
+}
+
+impl HistoryRecord {
+    /// Whether nothing was changed.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, HistoryRecord::ReloadRefused { .. })
+    }
 }

@@ -54,10 +54,11 @@ impl CheckpointHeader {
         for (index, (asked, _)) in self.unserved.iter().enumerate() {
             (asked.check()).map_err(|reason| format!("`unserved[{index}]`: {reason}"))?;
         }
-        if self.history.len() > MOST_RECORDS {
+        if self.history.len() > 2 * MOST_RECORDS {
             let count = self.history.len();
             return Err(format!(
-                "`history` has {count} records, and a run has at most {MOST_RECORDS}"
+                "`history` has {count} records, and a run has at most {}",
+                2 * MOST_RECORDS
             ));
         }
         let values = self.values.iter().map(|value| ("values", &value.name));

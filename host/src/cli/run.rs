@@ -212,7 +212,7 @@ fn try_run(
         Some(reloads) => reloads.serve(ready),
         None => ready,
     };
-    let looks = (reloads.as_ref()).map(|reloads| looks_for_libraries(reloads, log));
+    let looks = looks_for_libraries(reloads.as_ref(), is_first.then_some(&*run_path), log);
     let (mut report, hooks) = run_in(view.as_ref(), ready, log);
     drop(looks);
     // Before the hooks are dropped: one that does not come back must not cost the results.
@@ -364,9 +364,19 @@ fn run_in<'run>(
     ended
 }
 
-/// Starts to look for requests of `sconce reload`.
-fn looks_for_libraries(reloads: &RunReloads, log: &dyn Log) -> Option<ReloadWatch> {
-    match reloads.watch() {
+/// Starts to look for requests of `sconce reload`: to serve them or, for a run on several ranks, to refuse those in the run's
+/// directory.
+fn looks_for_libraries(
+    reloads: Option<&RunReloads>,
+    refused: Option<&Path>,
+    log: &dyn Log,
+) -> Option<ReloadWatch> {
+    let watch = match (reloads, refused) {
+        (Some(reloads), _) => reloads.watch(),
+        (None, Some(directory)) => ReloadWatch::refuse(directory, session::reload::ON_RANKS),
+        (None, None) => return None,
+    };
+    match watch {
         Ok(watch) => Some(watch),
         Err(error) => {
             let warning = format!("`sconce reload` can't reach this run: {error}");

@@ -15,7 +15,7 @@ use crate::kernels;
 use crate::kernels::threads;
 use crate::log::{Level, Log, MessageFormat, StderrLog};
 use crate::manifest::{self, BatchesPer, DistributedConfig, Engine, Manifest, Overlay};
-use crate::session::{Prepared, StartFailure, TaskBuilder};
+use crate::session::{Prepared, StartFailure, TaskBuilder, reload};
 use crate::task::DataFacts;
 use crate::team::{self, Launch, Purpose, Said, Summation, Team, TeamError};
 use crate::version::HOST_VERSION;
@@ -238,6 +238,7 @@ pub(super) fn compare(
             "`{name}` is of type {dtype:?}: gradients of several ranks can only be summed in f32 and f64"
         ))]));
     }
+    reload::refuse_on_ranks(prepared)?;
     let own = Facts::of(prepared, manifest);
     let bytes = postcard::to_allocvec(&own).unwrap_or_default();
     let said = Said {

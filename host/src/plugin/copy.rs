@@ -6,10 +6,15 @@
 //!
 //! A library that looks for others relative to its own file (`$ORIGIN`) would not find them from a copy: it
 //! is loaded from its own path, after its bytes have been compared.
+//!
+//! A copy that has been opened stays as long as the process: the loader knows the library by the copy's path. One that is
+//! only looked at is closed with its last [`PrivateCopy`].
 
 use std::collections::BTreeMap;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{Cause, Inspected, PluginRefusal, file};
 #[cfg(target_os = "linux")]
@@ -20,31 +25,59 @@ use crate::files;
 #[cfg(target_os = "linux")]
 const SPARE: u64 = 16;
 
-/// Loaded copies, by the fingerprints of their plugins.
-static COPIES: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+/// Copies that are open, by the fingerprints of their plugins.
+static COPIES: Mutex<BTreeMap<String, Weak<PrivateCopy>>> = Mutex::new(BTreeMap::new());
+
+/// A file in memory that no one can change.
+#[derive(Debug)]
+pub(crate) struct PrivateCopy {
+    path: PathBuf,
+    #[cfg(target_os = "linux")]
+    _open: OwnedFd,
+}
 
 /// The file that a plugin is loaded from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct LoadableFile {
     /// The file to open.
     pub(crate) file: PathBuf,
     /// The reason why it is the plugin's own file, if a copy was intended.
     pub(crate) warning: Option<String>,
+    copy: Option<Arc<PrivateCopy>>,
 }
 
-/// Returns the private copy of a plugin; equal bytes share one copy for the lifetime of this process.
+impl LoadableFile {
+    fn copied(copy: Arc<PrivateCopy>) -> LoadableFile {
+        LoadableFile {
+            file: copy.path.clone(),
+            warning: None,
+            copy: Some(copy),
+        }
+    }
+
+    /// Keeps the copy for the lifetime of this process, since it is about to be opened.
+    pub(crate) fn keep(&self) {
+        std::mem::forget(self.copy.clone());
+    }
+}
+
+/// Returns the private copy of a plugin that is to be loaded; equal bytes share one copy for the lifetime of this process.
 pub(crate) fn of(plugin: &Inspected) -> Result<LoadableFile, PluginRefusal> {
+    let file = looked_at(plugin)?;
+    file.keep();
+    Ok(file)
+}
+
+/// As [`of`], for a plugin that may yet be refused: the copy is closed if it is not [kept](LoadableFile::keep).
+pub(crate) fn looked_at(plugin: &Inspected) -> Result<LoadableFile, PluginRefusal> {
     let refuse = |cause| PluginRefusal::new(&plugin.path, cause);
     let mut copies = match COPIES.lock() {
         Ok(copies) => copies,
         Err(poisoned) => poisoned.into_inner(),
     };
-    let known = |copies: &BTreeMap<String, PathBuf>| {
-        let file = copies.get(plugin.known_sha256()?)?;
-        Some(LoadableFile {
-            file: file.clone(),
-            warning: None,
-        })
+    let known = |copies: &BTreeMap<String, Weak<PrivateCopy>>| {
+        let copy = copies.get(plugin.known_sha256()?)?.upgrade()?;
+        Some(LoadableFile::copied(copy))
     };
     if let Some(source) = known(&copies) {
         return Ok(source);
@@ -64,18 +97,18 @@ pub(crate) fn of(plugin: &Inspected) -> Result<LoadableFile, PluginRefusal> {
         return Ok(LoadableFile {
             file: own,
             warning: None,
+            copy: None,
         });
     }
     match in_memory(&plugin.path, &bytes) {
-        Ok(file) => {
-            copies.insert(plugin.sha256().to_owned(), file.clone());
-            Ok(LoadableFile {
-                file,
-                warning: None,
-            })
+        Ok(copy) => {
+            let copy = Arc::new(copy);
+            copies.insert(plugin.sha256().to_owned(), Arc::downgrade(&copy));
+            Ok(LoadableFile::copied(copy))
         }
         Err(error) => Ok(LoadableFile {
             file: own,
+            copy: None,
             warning: Some(format!(
                 "`{}` is loaded where it lies, and must not be replaced during the run: no private \
                  copy can be made ({error})",
@@ -85,11 +118,11 @@ pub(crate) fn of(plugin: &Inspected) -> Result<LoadableFile, PluginRefusal> {
     }
 }
 
-/// Creates an immutable file in memory with these bytes, which stays as long as this process.
+/// Creates an immutable file in memory with these bytes.
 #[cfg(target_os = "linux")]
-fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
+fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PrivateCopy> {
     use std::io::Write;
-    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::os::fd::AsRawFd;
 
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
@@ -108,9 +141,10 @@ fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     // `/proc` may not be mounted.
     std::fs::metadata(&path)?;
-    // Never closed: the loader identifies the library by this path.
-    let _ = file.into_raw_fd();
-    Ok(path)
+    Ok(PrivateCopy {
+        path,
+        _open: file.into(),
+    })
 }
 
 /// Checks that enough files can still be opened besides this descriptor, which stays open.
@@ -126,7 +160,7 @@ fn leaves_room(number: std::os::fd::RawFd) -> std::io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn in_memory(_path: &Path, _bytes: &[u8]) -> std::io::Result<PathBuf> {
+fn in_memory(_path: &Path, _bytes: &[u8]) -> std::io::Result<PrivateCopy> {
     Err(std::io::Error::other("this system has no files in memory"))
 }
 
@@ -165,6 +199,40 @@ mod tests {
         let source = of(&looked_at).expect("the same file");
         assert!(looked_at.known_sha256().is_some(), "it is known by now");
         write("other");
-        assert_eq!(of(&looked_at).expect("the copy is there"), source);
+        let again = of(&looked_at).expect("the copy is there");
+        assert_eq!(again.file, source.file);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_copy_that_is_only_looked_at_is_closed() {
+        if !has_compiler() {
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("plugin.so");
+        plugin(&path, "looked-at", &["one"]);
+        let inspected = inspect(&path).expect("a plugin");
+        // Descriptors are this process's, in which other tests run: told by the copy's name.
+        let open = || {
+            let entries = std::fs::read_dir("/proc/self/fd")
+                .expect("descriptors")
+                .flatten();
+            let targets = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+            let mut copies =
+                targets.filter(|target| target.to_string_lossy().contains("memfd:plugin.so"));
+            copies.next().is_some()
+        };
+        let looked = looked_at(&inspected).expect("a copy");
+        let shared = looked_at(&inspected).expect("the same copy");
+        assert_eq!(looked.file, shared.file);
+        drop(looked);
+        assert!(shared.file.exists());
+        drop(shared);
+        let kept = looked_at(&inspected).expect("a new copy");
+        kept.keep();
+        let path = kept.file.clone();
+        drop(kept);
+        assert!(path.exists() && open());
     }
 }

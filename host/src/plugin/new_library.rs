@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::metadata::HookMetadata;
 
-use super::{compatibility, copy, inspect};
+use super::copy::{self, LoadableFile};
+use super::{compatibility, inspect};
 
 /// A file that has passed all gates that execute none of its code.
 #[derive(Clone, Debug)]
 pub(crate) struct NewLibrary {
     /// Path of the plugin's file.
     pub(crate) path: PathBuf,
-    /// The file to open: a private copy.
-    pub(crate) file: PathBuf,
+    /// The file to open: a private copy, to be [kept](LoadableFile::keep) before that.
+    pub(crate) file: LoadableFile,
     /// Version of the plugin.
     pub(crate) version: String,
     /// SHA-256 of the file.
@@ -71,10 +72,10 @@ pub(crate) fn look(old: &OldLibrary) -> Result<NewLibrary, String> {
             "`{shown}` looks for other libraries beside itself, so that it is not loaded from a copy; start the run again"
         ));
     }
-    let source = copy::of(&inspected).map_err(refused)?;
+    let source = copy::looked_at(&inspected).map_err(refused)?;
     Ok(NewLibrary {
         path: old.path.clone(),
-        file: source.file,
+        file: source,
         version: metadata.version.clone(),
         sha256: inspected.sha256().to_owned(),
         hook: hook.clone(),

@@ -125,11 +125,19 @@ impl Trainer<'_> {
         }
     }
 
-    /// Adds to the run's history, if there is room.
+    /// Adds to the run's history, if there is room: as much for changes as for refusals.
     pub(super) fn note_history(&mut self, record: HistoryRecord) {
-        if self.saver.history.len() < MOST_RECORDS {
+        if self.count_in_history(record.is_refusal()) < MOST_RECORDS {
             self.saver.history.push(record);
         }
+    }
+
+    /// Number of refusals, or of changes.
+    fn count_in_history(&self, of_refusals: bool) -> usize {
+        let history = self.saver.history.iter();
+        history
+            .filter(|record| record.is_refusal() == of_refusals)
+            .count()
     }
 
     /// Gives one hook a new library; the result says what was done, or why not.
@@ -141,7 +149,7 @@ impl Trainer<'_> {
         let Some(id) = self.hooks.id_of(name) else {
             return Ok(Err("the run has no such hook".to_owned()));
         };
-        if self.saver.history.len() >= MOST_RECORDS {
+        if self.count_in_history(false) >= MOST_RECORDS {
             return Ok(Err(format!(
                 "a run can be changed {MOST_RECORDS} times at most"
             )));
@@ -171,7 +179,8 @@ impl Trainer<'_> {
             if let Some(old) = old {
                 service.reloader.keep(&before.sha256, &old);
             }
-            service.reloader.keep(&after.sha256, &library.file);
+            service.reloader.keep(&after.sha256, &library.file.file);
+            service.waiting.note_loaded(name, &after.sha256);
         }
         let message = format!(
             "{} ({}) to {} ({}), with a state of {} bytes, in {:.1} ms ({:.1} ms for the change)",

@@ -1,6 +1,6 @@
 //! Libraries that wait to be loaded in mid-run, and what is recorded of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,8 @@ pub(crate) struct Reloads(Arc<Waiting>);
 struct Waiting {
     is_asked: AtomicBool,
     orders: Mutex<VecDeque<ReloadOrder>>,
+    /// SHA-256 of the libraries that hooks were given, by the hooks' names.
+    loaded: Mutex<BTreeMap<String, String>>,
 }
 
 /// Hooks to be given new libraries together.
@@ -96,6 +98,20 @@ impl Reloads {
         let next = orders.pop_front();
         self.0.is_asked.store(!orders.is_empty(), Ordering::Release);
         next
+    }
+
+    /// Notes which library a hook has now.
+    pub(crate) fn note_loaded(&self, hook: &str, sha256: &str) {
+        self.loaded_now().insert(hook.to_owned(), sha256.to_owned());
+    }
+
+    /// SHA-256 of the library that a hook was given, if it was given any.
+    pub(crate) fn loaded(&self, hook: &str) -> Option<String> {
+        self.loaded_now().get(hook).cloned()
+    }
+
+    fn loaded_now(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn orders(&self) -> MutexGuard<'_, VecDeque<ReloadOrder>> {

@@ -12,7 +12,9 @@ mod watch;
 
 use std::path::Path;
 
-use super::{HookPlan, Prepared, Ready};
+use super::{HookPlan, Prepared, Ready, StartFailure};
+use crate::diagnostic::Diagnostic;
+use crate::dispatch::ReloadPolicy;
 use crate::manifest::{Manifest, ReloadAt};
 use crate::plugin::new_library::OldLibrary;
 use crate::run::{ReloadService, Reloads};
@@ -22,6 +24,34 @@ use watch::Watched;
 
 /// Environment variable that loads every hook again, with its own library, every N iterations: for tests.
 pub(crate) const EVERY: &str = "SCONCE_RELOAD_EVERY";
+
+/// Why a run on several ranks gives no hook another library.
+pub(crate) const ON_RANKS: &str = "hooks of a run on several ranks can't be given other libraries: all ranks would have to change at the same time";
+
+/// Refuses what would have hooks loaded again, for a run on several ranks.
+///
+/// # Errors
+///
+/// What is to be taken out.
+pub(crate) fn refuse_on_ranks(prepared: &Prepared) -> Result<(), StartFailure> {
+    let hooks = prepared.hooks().iter();
+    let changed = hooks.filter(|plan| plan.spec.reload == ReloadPolicy::Changed);
+    let mut asked: Vec<String> = changed
+        .map(|plan| format!("`reload` in the entry of `{}`", plan.spec.name))
+        .collect();
+    if prepared.manifest.reload_at != ReloadAt::default() {
+        asked.push("`reload_at`".to_owned());
+    }
+    if every().is_some() {
+        asked.push(format!("the environment variable {EVERY}"));
+    }
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let hint = format!("take out {}", asked.join(", "));
+    let refusal = Diagnostic::new(ON_RANKS).hint(hint);
+    Err(StartFailure::usage(vec![refusal]))
+}
 
 /// What a run needs so that its hooks can be given new libraries.
 pub struct RunReloads {

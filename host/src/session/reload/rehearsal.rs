@@ -44,7 +44,7 @@ impl RunReloader {
         let limit = self.call_limit.unwrap_or(LIMIT);
         IsolatedLibrary::open(
             &library.path,
-            &library.file,
+            &library.file.file,
             self.sandbox(hook),
             self.load_limit,
             Some(limit),
@@ -65,11 +65,27 @@ impl RunReloader {
         };
         let scratch = tempfile::Builder::new().prefix("sconce-reload-").tempdir();
         let scratch = scratch.map_err(|error| rehearsed("it is tried", &error))?;
+        let tried = self.rehearse_in(scratch.path(), library, old, state, shared);
+        tried.map_err(|reason| keep_reports(scratch.path(), &self.directory, &reason))
+    }
+
+    /// As [`rehearse`](RunReloader::rehearse), with this directory as the run's.
+    fn rehearse_in(
+        &self,
+        scratch: &Path,
+        library: &NewLibrary,
+        old: &HookBlueprint,
+        state: &[u8],
+        shared: &BridgeState<'_>,
+    ) -> Result<(), String> {
+        let rehearsed = |what: &str, error: &dyn std::fmt::Display| {
+            format!("the new library fails when {what}: {error}")
+        };
         let isolated = self.opened(library, &old.name)?;
         check_config(&isolated.description, library, &old.config)?;
         let blueprint = HookBlueprint {
             library: HookLibrary::Apart(Arc::new(isolated)),
-            directory: scratch.path().to_owned(),
+            directory: scratch.to_owned(),
             keeps_state: false,
             ..old.clone()
         };
@@ -96,9 +112,10 @@ impl Reloader for RunReloader {
         shared: &BridgeState<'_>,
     ) -> Result<HookBlueprint, String> {
         self.rehearse(library, old, state, shared)?;
+        library.file.keep();
         let opened = match &old.library {
             HookLibrary::Here(_) => {
-                let opened = Library::open_from(&library.path, &library.file);
+                let opened = Library::open_from(&library.path, &library.file.file);
                 let opened = opened
                     .map_err(|refusal| format!("the new library is refused: {}", refusal.cause))?;
                 for warning in opened.warnings() {
@@ -113,7 +130,7 @@ impl Reloader for RunReloader {
         Ok(HookBlueprint {
             library: opened,
             file: library.path.clone(),
-            opened: library.file.clone(),
+            opened: library.file.file.clone(),
             ..old.clone()
         })
     }
@@ -146,6 +163,28 @@ impl Reloader for RunReloader {
         let copied = std::fs::create_dir_all(&directory).and_then(|()| std::fs::copy(file, &kept));
         drop(copied);
     }
+}
+
+/// Copies reports of crashes from a directory that goes to the run's, as `hook-crash.NAME.reload.json`; returns the reason with
+/// their new places.
+fn keep_reports(scratch: &Path, directory: &Path, reason: &str) -> String {
+    let mut reason = reason.to_owned();
+    for entry in scratch.read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some(stem) = name
+            .strip_suffix(".json")
+            .filter(|stem| stem.starts_with("hook-crash."))
+        else {
+            continue;
+        };
+        let kept = directory.join(format!("{stem}.reload.json"));
+        if std::fs::copy(entry.path(), &kept).is_ok() {
+            let (from, to) = (entry.path(), kept.display().to_string());
+            reason = reason.replace(&from.display().to_string(), &to);
+        }
+    }
+    reason
 }
 
 /// Checks the hook's configuration against the schema of the new library.

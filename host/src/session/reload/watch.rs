@@ -30,7 +30,7 @@ pub(crate) struct Watched {
     pub(crate) hook: String,
     /// Its library.
     pub(crate) library: OldLibrary,
-    /// SHA-256 of the library in use.
+    /// SHA-256 of the library with which the run began.
     pub(crate) sha256: String,
     /// When it is loaded again.
     pub(crate) policy: ReloadPolicy,
@@ -53,6 +53,24 @@ impl ReloadWatch {
         hooks: Vec<Watched>,
         reloads: Reloads,
     ) -> std::io::Result<ReloadWatch> {
+        ReloadWatch::begin(directory, hooks, reloads, None)
+    }
+
+    /// Starts the thread for a run that refuses all requests, for this reason.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to start a thread.
+    pub(crate) fn refuse(directory: &Path, why: &'static str) -> std::io::Result<ReloadWatch> {
+        ReloadWatch::begin(directory, Vec::new(), Reloads::default(), Some(why))
+    }
+
+    fn begin(
+        directory: &Path,
+        hooks: Vec<Watched>,
+        reloads: Reloads,
+        refuses: Option<&'static str>,
+    ) -> std::io::Result<ReloadWatch> {
         let (stop, stopped) = mpsc::channel();
         // What an earlier run did not get to is not this one's.
         drop(request::take(directory));
@@ -60,6 +78,7 @@ impl ReloadWatch {
             directory: directory.to_owned(),
             files: hooks.into_iter().map(WatchedFile::new).collect(),
             reloads,
+            refuses,
         };
         let thread = thread::Builder::new()
             .name("reload".to_owned())
@@ -96,6 +115,8 @@ struct Watch {
     directory: PathBuf,
     files: Vec<WatchedFile>,
     reloads: Reloads,
+    /// Why all requests are refused, if they are.
+    refuses: Option<&'static str>,
 }
 
 /// A hook's file, as it was when it was last looked at.
@@ -115,17 +136,16 @@ impl WatchedFile {
         }
     }
 
-    /// The hook's new library, if there is one.
-    fn candidate(&mut self) -> ReloadCandidate {
+    /// The hook's new library, if there is one: another than the one that it has now.
+    fn candidate(&self, reloads: &Reloads) -> ReloadCandidate {
+        let known = reloads.loaded(&self.hook.hook);
+        let known = known.as_ref().unwrap_or(&self.hook.sha256);
         let library = look(&self.hook.library).and_then(|library| {
-            if library.sha256 == self.hook.sha256 {
+            if library.sha256 == *known {
                 return Err(format!("`{}` {UNCHANGED}", library.path.display()));
             }
             Ok(library)
         });
-        if let Ok(library) = &library {
-            self.hook.sha256.clone_from(&library.sha256);
-        }
         ReloadCandidate {
             hook: self.hook.hook.clone(),
             library,
@@ -146,10 +166,20 @@ impl Watch {
     /// Serves a request.
     fn serve(&mut self, request: ReloadRequest) {
         let ReloadRequest { id, hook } = request;
+        if let Some(why) = self.refuses {
+            let results = vec![ReloadResult {
+                hook: hook.unwrap_or_else(|| "all hooks".to_owned()),
+                is_reloaded: false,
+                message: why.to_owned(),
+            }];
+            request::answer(&self.directory, &ReloadAnswer { id, results });
+            return;
+        }
         let is_wanted =
-            |file: &&mut WatchedFile| hook.as_ref().is_none_or(|hook| *hook == file.hook.hook);
-        let wanted = self.files.iter_mut().filter(is_wanted);
-        let mut hooks: Vec<ReloadCandidate> = wanted.map(WatchedFile::candidate).collect();
+            |file: &&WatchedFile| hook.as_ref().is_none_or(|hook| *hook == file.hook.hook);
+        let wanted = self.files.iter().filter(is_wanted);
+        let wanted = wanted.map(|file| file.candidate(&self.reloads));
+        let mut hooks: Vec<ReloadCandidate> = wanted.collect();
         if hook.is_none() {
             // The others are not worth a word.
             hooks.retain(|candidate| !is_unchanged(candidate));
@@ -197,7 +227,7 @@ impl Watch {
             if since < SETTLED || now.is_none() {
                 continue;
             }
-            let candidate = file.candidate();
+            let candidate = file.candidate(&self.reloads);
             match &candidate.library {
                 // Perhaps it is still being written or copied.
                 Err(_) if since < PATIENCE => continue,
