@@ -150,7 +150,8 @@ impl MetricBoard {
 }
 
 impl PhaseMetrics {
-    /// Sets a metric to its earlier value, or removes it if it had none: it is the last one then.
+    /// Sets a metric to its earlier value, or removes it if it had none. Metrics of the task may have come after it: those of
+    /// batches that were still on a device when the hook was called.
     fn take_back(&mut self, name: &str, earlier: Option<f64>) {
         let Some(place) = self.slot(name) else {
             return;
@@ -159,10 +160,16 @@ impl PhaseMetrics {
             if let Some(known) = self.values.get_mut(place) {
                 known.value = earlier;
             }
-        } else if let Some(entry) = self.values.pop()
-            && let Some(slot) = self.slots.get_mut(entry.name)
-        {
+            return;
+        }
+        let removed = self.values.remove(place);
+        if let Some(slot) = self.slots.get_mut(removed.name) {
             *slot = None;
+        }
+        for (place, later) in self.values.iter().enumerate().skip(place) {
+            if let Some(slot) = self.slots.get_mut(later.name) {
+                *slot = Some(place);
+            }
         }
     }
 
@@ -323,6 +330,39 @@ mod tests {
         assert_eq!(board.publish(Phase::Val, "grad_norm", 3.0), Ok(Some(2.0)));
         assert_eq!(board.of(Phase::Val).get("grad_norm"), Some(3.0));
         assert!(board.publish(Phase::Val, "loss", 0.0).is_err());
+        board.take_back(Phase::Val, "grad_norm", Some(2.0));
+        assert_eq!(board.of(Phase::Val).get("grad_norm"), Some(2.0));
+        // Those that have come since move up, whether they are found by search or by hash.
+        let before: Vec<_> = board
+            .of(Phase::Val)
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        let names: Vec<String> = (0..2 * FEW).map(|index| format!("late {index}")).collect();
+        for others in [1, names.len()] {
+            assert_eq!(board.publish(Phase::Val, "mine", 1.0), Ok(None));
+            for name in names.iter().take(others) {
+                board.set(Phase::Val, name, 3.0);
+            }
+            board.take_back(Phase::Val, "mine", None);
+            let metrics = board.of(Phase::Val);
+            assert_eq!(metrics.get("mine"), None);
+            let expected: Vec<_> = names
+                .iter()
+                .take(others)
+                .map(|name| (name.as_str(), 3.0))
+                .collect();
+            assert_eq!(
+                metrics.iter().skip(before.len()).collect::<Vec<_>>(),
+                expected
+            );
+            assert!(
+                names
+                    .iter()
+                    .take(others)
+                    .all(|name| metrics.get(name) == Some(3.0))
+            );
+        }
         assert!(board.publish(Phase::Val, "", 0.0).is_err());
         assert!(board.publish(Phase::Val, "a\nb", 0.0).is_err());
         board.begin(Phase::Val);

@@ -278,7 +278,7 @@ fn where_signatures_are_demanded_nothing_is_loaded_from_beside_a_plugin() {
     let demanded = json!({"hook": "clip", "signed_by": "lab"});
     run(&place, demanded).expect(3, &[words[0]]);
     assert!(!place.path("loaded").exists(), "its code has run");
-    // What nobody demands is allowed, with a warning where that is wanted.
+    // What is not demanded is allowed, with a warning where that is wanted.
     run(&place, json!("clip")).expect(0, &[]);
     assert!(
         place.path("loaded").exists(),

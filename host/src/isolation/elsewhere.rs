@@ -113,6 +113,11 @@ unsafe extern "C" fn drop_hook(_: *mut c_void, _: *mut ErrorAbi) -> u32 {
     Status::OK.0
 }
 
+/// The report of a hook's crash, of which there is none.
+pub(crate) fn crash_report_path(directory: &Path, hook: &str) -> std::path::PathBuf {
+    directory.join(hook)
+}
+
 /// Landlock's version, of which there is none.
 pub(crate) fn landlock_version() -> String {
     "none (it is Linux's)".to_owned()

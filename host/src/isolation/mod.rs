@@ -39,11 +39,13 @@ mod sandbox;
 #[cfg(target_os = "linux")]
 pub(crate) use child::answer;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{IsolatedLibrary, PROXY_TABLE, Proxy, answer, landlock_version};
+pub(crate) use elsewhere::{
+    IsolatedLibrary, PROXY_TABLE, Proxy, answer, crash_report_path, landlock_version,
+};
 pub(crate) use ending::ENDED;
 pub(crate) use facts::HookFacts;
 #[cfg(target_os = "linux")]
-pub(crate) use parent::{IsolatedLibrary, PROXY_TABLE, Proxy};
+pub(crate) use parent::{IsolatedLibrary, PROXY_TABLE, Proxy, crash_report_path};
 pub(crate) use rules::{SANDBOX_LOG, SandboxRules};
 #[cfg(target_os = "linux")]
 pub(crate) use sandbox::landlock_version;

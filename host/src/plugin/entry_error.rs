@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugins_own_number_is_no_end_of_a_process() {
+    fn a_plugins_own_number_does_not_mean_that_a_process_has_ended() {
         let read = EntryError::read(ENDED, &mut ErrorAbi::new());
         assert!(!read.has_ended());
         let expected = format!("{NO_MESSAGE} (status {ENDED}, which this host doesn't know)");

@@ -47,12 +47,17 @@ pub(super) fn write(
         "printed": last_lines,
         "host": HOST_VERSION,
     });
-    let path = directory.join(format!("hook-crash.{}.json", file_name(hook)));
+    let path = path(directory, hook);
     let text = format!("{report:#}\n");
     fs_err::write(&path, text).ok().map(|()| path)
 }
 
 /// A hook's name as part of a file's name.
+/// The report of a hook of this name in a directory.
+pub(crate) fn path(directory: &Path, hook: &str) -> PathBuf {
+    directory.join(format!("hook-crash.{}.json", file_name(hook)))
+}
+
 fn file_name(hook: &str) -> String {
     let shown = |c: char| {
         if c.is_alphanumeric() || "-_.".contains(c) {

@@ -21,6 +21,7 @@ mod proxy;
 mod python;
 mod serve;
 
+pub(crate) use crash_report::path as crash_report_path;
 pub(crate) use entries::TABLE as PROXY_TABLE;
 pub(crate) use library::IsolatedLibrary;
 pub(crate) use proxy::Proxy;

@@ -92,8 +92,7 @@ impl HookProcess {
             .spawn()?;
         drop((lent, child_end));
         let output = Output::of(reads);
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let watched = pid
+        let watched = group(&child)
             .ok_or_else(|| io::Error::other("it has no process ID"))
             .and_then(|pid| Ok(pidfd_open(pid, PidfdFlags::empty())?));
         let mut child = child;
@@ -138,8 +137,11 @@ impl HookProcess {
         })
     }
 
-    /// How it has ended.
+    /// How it has ended. Those of its group end, too, while its number is still its own: it has not been waited for.
     fn ending(&mut self) -> Ending {
+        if let Some(group) = group(&self.child) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         match self.child.wait() {
             Ok(status) => ending_of(status),
             Err(error) => Ending::Confused(error.to_string()),
@@ -195,9 +197,14 @@ fn ending_of(status: ExitStatus) -> Ending {
     }
 }
 
+/// The group that a process leads.
+fn group(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
 /// Kills a process that leads its own group, and the group.
 fn kill(child: &mut Child) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let group = group(child);
     // Once it has been waited for, its number may be another's.
     if matches!(child.try_wait(), Ok(Some(_))) {
         return;

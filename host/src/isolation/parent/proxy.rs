@@ -436,11 +436,12 @@ impl Proxy {
                 bytes: Vec::new(),
             };
         }
+        let own_limit = self.limit;
         self.limit.get_or_insert(DROPPING);
         // SAFETY: without a context no function of the host is called.
         let mut returned = unsafe { self.carry_out(&Order::Drop, ptr::null(), outside("drop")) };
         if let Some(process) = self.process.take() {
-            let (ending, lines) = process.wait(self.limit);
+            let (ending, lines) = process.wait(own_limit);
             if let (0, Some(ending)) = (returned.status, ending) {
                 returned.status = Status::ERROR.0;
                 returned.message = format!("it {ending} at the process's exit");

@@ -67,13 +67,17 @@ pub(in crate::plugin) fn check(path: &Path, bytes: &[u8]) -> Result<SignatureSta
 ///
 /// If only what is signed may be loaded, and this is something else.
 pub(in crate::plugin) fn check_dependencies(path: &Path, outside: &[String]) -> Result<(), Cause> {
+    if outside.is_empty() {
+        return Ok(());
+    }
     // Where the keys can't be read, the gate before this one has said so.
     let is_demanded = current()
         .is_ok_and(|store| store.unsigned == UnsignedPolicy::Refuse && !store.excepts(path));
-    if outside.is_empty() || !is_demanded {
-        return Ok(());
+    if is_demanded {
+        Err(Cause::Dependencies(outside.to_vec()))
+    } else {
+        Ok(())
     }
-    Err(Cause::Dependencies(outside.to_vec()))
 }
 
 /// Who has signed these bytes; the error says in what they, or the signature, differ from what was signed.

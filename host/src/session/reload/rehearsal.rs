@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::request::{self, ReloadAnswer, ReloadRequest};
 use crate::bridge::BridgeState;
 use crate::dispatch::HookSpec;
-use crate::isolation::{IsolatedLibrary, SandboxRules};
+use crate::isolation::{IsolatedLibrary, SandboxRules, crash_report_path};
 use crate::manifest::schema_check::Checker;
 use crate::plugin::blueprint::{HookBlueprint, HookLibrary};
 use crate::plugin::catalogue;
@@ -19,6 +19,9 @@ use crate::run::{ReloadResult, Reloader};
 
 /// Most time for each step of a rehearsal, if calls have no limit.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// The largest report of a crash that is kept, in bytes.
+const LARGEST_REPORT: u64 = 1 << 20;
 
 /// Opens new libraries for the hooks of a run.
 pub(crate) struct RunReloader {
@@ -60,13 +63,10 @@ impl RunReloader {
         state: &[u8],
         shared: &BridgeState<'_>,
     ) -> Result<(), String> {
-        let rehearsed = |what: &str, error: &dyn std::fmt::Display| {
-            format!("the new library fails when {what}: {error}")
-        };
         let scratch = tempfile::Builder::new().prefix("sconce-reload-").tempdir();
         let scratch = scratch.map_err(|error| rehearsed("it is tried", &error))?;
         let tried = self.rehearse_in(scratch.path(), library, old, state, shared);
-        tried.map_err(|reason| keep_reports(scratch.path(), &self.directory, &reason))
+        tried.map_err(|reason| keep_report(scratch.path(), &self.directory, &old.name, &reason))
     }
 
     /// As [`rehearse`](RunReloader::rehearse), with this directory as the run's.
@@ -78,9 +78,6 @@ impl RunReloader {
         state: &[u8],
         shared: &BridgeState<'_>,
     ) -> Result<(), String> {
-        let rehearsed = |what: &str, error: &dyn std::fmt::Display| {
-            format!("the new library fails when {what}: {error}")
-        };
         let isolated = self.opened(library, &old.name)?;
         check_config(&isolated.description, library, &old.config)?;
         let blueprint = HookBlueprint {
@@ -165,26 +162,23 @@ impl Reloader for RunReloader {
     }
 }
 
-/// Copies reports of crashes from a directory that goes to the run's, as `hook-crash.NAME.reload.json`; returns the reason with
-/// their new places.
-fn keep_reports(scratch: &Path, directory: &Path, reason: &str) -> String {
-    let mut reason = reason.to_owned();
-    for entry in scratch.read_dir().into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let Some(stem) = name
-            .strip_suffix(".json")
-            .filter(|stem| stem.starts_with("hook-crash."))
-        else {
-            continue;
-        };
-        let kept = directory.join(format!("{stem}.reload.json"));
-        if std::fs::copy(entry.path(), &kept).is_ok() {
-            let (from, to) = (entry.path(), kept.display().to_string());
-            reason = reason.replace(&from.display().to_string(), &to);
-        }
+/// Why a new library is refused that was tried.
+fn rehearsed(what: &str, error: &dyn std::fmt::Display) -> String {
+    format!("the new library fails when {what}: {error}")
+}
+
+/// Copies the report of a crash from a directory that goes to the run's, as `hook-crash.NAME.reload.json`; returns the reason
+/// with its new place. Another process could write into the directory: of its files, this one alone is taken.
+fn keep_report(scratch: &Path, directory: &Path, hook: &str, reason: &str) -> String {
+    let report = crash_report_path(scratch, hook);
+    let kept = crash_report_path(directory, hook).with_extension("reload.json");
+    let is_report = std::fs::symlink_metadata(&report)
+        .is_ok_and(|found| found.is_file() && found.len() <= LARGEST_REPORT);
+    if !is_report || std::fs::copy(&report, &kept).is_err() {
+        return reason.to_owned();
     }
-    reason
+    let (from, to) = (report.display().to_string(), kept.display().to_string());
+    reason.replace(&from, &to)
 }
 
 /// Checks the hook's configuration against the schema of the new library.
