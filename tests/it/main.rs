@@ -127,6 +127,7 @@ mod outside_input;
 mod plugins;
 mod precision;
 mod pytorch;
+mod rank_ends;
 mod ranks;
 mod rates_and_clips;
 mod references;

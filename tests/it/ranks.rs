@@ -2,6 +2,7 @@
 //! resuming on another number.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sconce_tests::{Finished, Workplace, edit, tiny, until};
@@ -248,18 +249,68 @@ fn an_error_on_one_rank_ends_all_with_its_code_and_a_checkpoint() {
 }
 
 #[test]
-fn ranks_that_drift_apart_are_named() {
-    let shift = json!({"text": "fc1.weight", "number": 1e-3, "rank": 1});
-    let shift = asker("after_update", 1, "shift_parameter", shift);
+fn a_hook_that_is_switched_off_on_one_rank_is_off_on_all() {
+    let counts = |at: &str| {
+        let more = json!({"rank": 1, "counts_ranks": true, "text": "no more"});
+        let mut hook = asker(at, 1, "fail", more);
+        hook["on_error"] = json!("disable");
+        hook
+    };
     let place = Workplace::new(PLUGINS);
-    place.write(&with_hook(&manifest(mlp(), digits()), shift));
-    run_on(&place, 2, &[]).expect(
-        7,
-        &[
-            "the ranks have drifted apart: `fc1.weight` on rank 1 (",
-            "between updates 0 and 2",
-        ],
+    let manifest = manifest(mlp(), digits());
+    place.write(&with_hook(&manifest, counts("before_iter")));
+    let finished = run_on(&place, 2, &[]);
+    finished.expect(
+        0,
+        &["`asker` is off on all ranks from now on, since it has failed on rank 1 ("],
     );
+    // In the call in which the others gather, they can't agree any more.
+    place.write(&with_hook(&manifest, counts("after_epoch")));
+    let finished = run_on(&place, 2, &["--overwrite"]);
+    finished.expect(7, &["rank 1 (", "no more", "`asker` gathers here alone"]);
+}
+
+#[test]
+fn ranks_that_drift_apart_are_named() {
+    let shift = |after, at| {
+        let more = json!({"text": "fc1.weight", "number": 1e-3, "rank": 1});
+        asker(at, after, "shift_parameter", more)
+    };
+    let place = Workplace::new(PLUGINS);
+    place.write(&with_hook(
+        &manifest(mlp(), digits()),
+        shift(1, "after_update"),
+    ));
+    let drifted = "the ranks have drifted apart: `fc1.weight` on rank 1 (";
+    run_on(&place, 2, &[]).expect(7, &[drifted, "between updates 0 and 2"]);
+    assert!(!place.path("out/checkpoints/failed").exists());
+    // What is kept is compared, however rarely the rest is.
+    let mut rarely = manifest(mlp(), digits());
+    rarely["distributed"]["check_every"] = json!(0);
+    for (hooks, words) in [
+        (
+            vec![shift(1, "after_update"), save("after_iter", 4, "late")],
+            "between updates 0 and 1",
+        ),
+        // After the last update, and before the weights are written.
+        (
+            vec![shift(11, "after_iter")],
+            "the ranks have drifted apart",
+        ),
+    ] {
+        let place = Workplace::new(PLUGINS);
+        rarely["hooks"] = json!(hooks);
+        place.write(&rarely);
+        run_on(&place, 2, &[]).expect(7, &[drifted, words]);
+        for left in [
+            "checkpoints/failed",
+            "checkpoints/late",
+            "checkpoints/latest",
+            "weights.safetensors",
+        ] {
+            assert!(!place.path(&format!("out/{left}")).exists(), "{left}");
+        }
+    }
 }
 
 #[test]
@@ -307,42 +358,86 @@ fn a_process_that_ends_after_other_ranks_have_seen_its_call_ends_the_run_whateve
     run_on(&place, 2, &[]).expect(4, &words);
 }
 
-#[test]
-fn ranks_that_are_about_to_train_different_things_are_refused() {
-    let manifest = manifest(mlp(), digits());
-    let place = Workplace::new(PLUGINS);
-    place.write(&manifest);
-    // Each rank takes its seed from a variable of its own environment.
-    let directory = tempfile::tempdir().expect("a directory");
-    let start = |rank: usize, seed: &str| {
-        let mut command =
-            place.command(&["run", "manifest.json", "--set", &format!("seed={seed}")]);
+/// The start of one of two ranks, each a process of its own: how the run that `change` changes for the second one ends.
+fn refusal_of(change: impl Fn(&Workplace, Command) -> Command) -> String {
+    let meeting = tempfile::tempdir().expect("a directory");
+    let start = |rank: usize| {
+        let place = Workplace::new(PLUGINS);
+        place.write(&manifest(mlp(), digits()));
+        let mut command = place.command(&["run", "manifest.json"]);
+        if rank == 1 {
+            command = change(&place, command);
+        }
         command
             .env("SCONCE_TEAM_RANK", rank.to_string())
             .env("SCONCE_TEAM_SIZE", "2")
-            .env("SCONCE_TEAM_DIR", directory.path())
+            .env("SCONCE_TEAM_DIR", meeting.path())
             .env("SCONCE_TEAM_TOKEN", "0123456789abcdef0123456789abcdef")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.spawn().expect("it starts")
+        (place, command.spawn().expect("it starts"))
     };
-    let ranks = [start(0, "1"), start(1, "2")];
-    let ended = ranks.map(|rank| Finished::from(rank.wait_with_output().expect("it ends")));
-    let [first, second] = ended;
-    assert_eq!(
-        (first.code, second.code),
-        (2, 2),
-        "{}{}",
-        first.stderr,
-        second.stderr
-    );
-    assert!(
-        first
-            .stderr
-            .contains("differs from rank 0: the manifest has SHA-256"),
-        "{}",
-        first.stderr
-    );
+    let [first, second] = [start(0), start(1)].map(|(place, rank)| {
+        let ended = Finished::from(rank.wait_with_output().expect("it ends"));
+        drop(place);
+        ended
+    });
+    let all = format!("{}{}", first.stderr, second.stderr);
+    assert_eq!((first.code, second.code), (2, 2), "{all}");
+    first.stderr
+}
+
+/// A file of the same meaning and other bytes, in the place of a file that others may share.
+fn other_bytes(from: &Path, to: &Path) {
+    let mut bytes = std::fs::read(from).expect("read");
+    bytes.push(0);
+    let permissions = std::fs::metadata(from).expect("there").permissions();
+    drop(std::fs::remove_file(to));
+    std::fs::write(to, bytes).expect("written");
+    std::fs::set_permissions(to, permissions).expect("set");
+}
+
+#[test]
+fn ranks_that_are_about_to_train_different_things_are_refused() {
+    let seed = refusal_of(|_, mut command| {
+        command.args(["--set", "seed=2"]);
+        command
+    });
+    let transport = refusal_of(|place, command| {
+        let files = std::fs::read_dir(place.path("plugins")).expect("a directory");
+        let mut files = files.map(|entry| entry.expect("an entry").path());
+        let is_transport = |path: &PathBuf| path.to_string_lossy().contains("sockets");
+        let file = files.find(is_transport).expect("the transport's plugin");
+        other_bytes(&file, &file);
+        command
+    });
+    let program = refusal_of(|place, command| {
+        let file = place.path("sconce");
+        other_bytes(Path::new(command.get_program()), &file);
+        let mut other = Command::new(file);
+        other.args(command.get_args());
+        other.current_dir(place.path("."));
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => other.env(name, value),
+                None => other.env_remove(name),
+            };
+        }
+        other
+    });
+    for (said, words) in [
+        (
+            seed,
+            "differs from rank 0: `seed` of the manifest is 2, on the first 1",
+        ),
+        (
+            transport,
+            "differs from rank 0: the transport's plugin has SHA-256 ",
+        ),
+        (program, "differs from rank 0: the program has the hash b3:"),
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }
 
 #[test]

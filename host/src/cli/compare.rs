@@ -342,11 +342,7 @@ impl Scale {
 fn differences(runs: &[PastRun]) -> BTreeMap<String, Vec<Value>> {
     let flat: Vec<BTreeMap<String, Value>> = runs
         .iter()
-        .map(|run| {
-            let mut leaves = BTreeMap::new();
-            flatten("", &run.manifest, &mut leaves);
-            leaves
-        })
+        .map(|run| json_path::leaves(&run.manifest))
         .collect();
     let paths: BTreeSet<&String> = flat.iter().flat_map(BTreeMap::keys).collect();
     let mut differences = BTreeMap::new();
@@ -365,25 +361,6 @@ fn differences(runs: &[PastRun]) -> BTreeMap<String, Vec<Value>> {
         }
     }
     differences
-}
-
-/// Collects all values that are neither objects nor lists with nested elements, by their paths.
-fn flatten(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) {
-    match value {
-        Value::Object(members) if !members.is_empty() => {
-            for (key, member) in members {
-                flatten(&json_path::member(path, key), member, leaves);
-            }
-        }
-        Value::Array(elements) if elements.iter().any(|e| e.is_object() || e.is_array()) => {
-            for (index, element) in elements.iter().enumerate() {
-                flatten(&json_path::element(path, index), element, leaves);
-            }
-        }
-        leaf => {
-            leaves.insert(path.to_owned(), leaf.clone());
-        }
-    }
 }
 
 fn difference_rows(
@@ -417,15 +394,5 @@ mod tests {
         // On a linear scale, all but the first would be the lowest bar.
         assert_eq!(drawn(&[2.3, 0.23, 0.023, 0.0023]).as_deref(), Some("█▆▃▁"));
         assert_eq!(drawn(&[f64::NAN]), None);
-    }
-
-    #[test]
-    fn leaves_have_paths() {
-        let mut leaves = BTreeMap::new();
-        let manifest =
-            json!({"train": {"epochs": 2}, "plugins": ["a"], "hooks": [{"hook": "csv"}]});
-        flatten("", &manifest, &mut leaves);
-        let paths: Vec<&String> = leaves.keys().collect();
-        assert_eq!(paths, ["hooks[0].hook", "plugins", "train.epochs"]);
     }
 }

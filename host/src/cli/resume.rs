@@ -16,6 +16,7 @@ use crate::run::Resume;
 use crate::session::{self, HookPlan, Output, Prepared, StartFailure};
 use crate::shell_word::shell_word;
 use crate::task::{DataFacts, Task};
+use crate::team::{Launch, launcher};
 
 /// File in a run's directory that lists the files of its data with their hashes, as `b3sum --check` takes it.
 pub(super) const DATA_LISTING: &str = "data.b3sums";
@@ -414,7 +415,7 @@ pub(super) fn command(path: &Path, store: &Store) -> String {
         Ok(tag) => Some(tag.display().to_string()),
         Err(_) => Some(path.display().to_string()),
     };
-    let mut words = own_words();
+    let mut words = words_of_run();
     words.push("--resume".to_owned());
     words.extend(name);
     in_one_line(&words)
@@ -427,10 +428,30 @@ pub(super) fn command_for_all() -> String {
     in_one_line(&words)
 }
 
+/// The command line that has begun this process's run, without how the run starts: that of `sconce launch` if it has started
+/// this process; with the launcher and its number of processes in front if another has.
+fn words_of_run() -> Vec<String> {
+    let by_launch = std::env::var(launcher::WORDS).ok();
+    if let Some(words) = by_launch.and_then(|words| serde_json::from_str(&words).ok()) {
+        return words;
+    }
+    let launch = Launch::of_this_process().filter(|launch| launch.size > 1);
+    let launch = launch
+        .into_iter()
+        .flat_map(|Launch { launcher, size, .. }| {
+            [launcher.to_string(), "-n".to_owned(), size.to_string()]
+        });
+    launch.chain(own_words()).collect()
+}
+
 /// This process's command line, without how its run starts.
-fn own_words() -> Vec<String> {
-    let arguments = std::env::args_os().map(|part| part.to_string_lossy().into_owned());
-    without_resume(arguments)
+pub(super) fn own_words() -> Vec<String> {
+    without_resume(all_own_words())
+}
+
+/// This process's command line.
+pub(super) fn all_own_words() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|part| part.to_string_lossy().into_owned())
 }
 
 /// The words as a shell takes them.
@@ -440,7 +461,7 @@ fn in_one_line(words: &[String]) -> String {
 }
 
 /// Removes the words of [`ResumeArgs`] from a command line.
-fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
+pub(super) fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let mut words = Vec::new();
     let mut arguments = arguments.peekable();
     // The program, the command and the manifest are never values of an option.

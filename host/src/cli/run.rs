@@ -34,7 +34,7 @@ use crate::session::{
     self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads,
     Selection, StartFailure, TaskBuilder,
 };
-use crate::team::Team;
+use crate::team::{Team, meeting};
 use crate::ui::View;
 use crate::weights;
 
@@ -60,9 +60,18 @@ pub(super) struct RunArgs {
     /// checkpoint or validate; `?` lists them. Without a terminal: plain lines.
     #[arg(long)]
     ui: bool,
+    /// How often the run is started again, from its last checkpoint, after its process was killed, has crashed or did not come
+    /// back.
+    #[cfg(unix)]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["dry_run", "folds"])]
+    restarts: u32,
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
+    #[cfg(unix)]
+    if arguments.restarts > 0 {
+        return super::launch::run_with_restarts(arguments.restarts);
+    }
     let mut set = arguments.look.overrides(&arguments.manifest.set);
     set.extend(arguments.folds.overrides()?);
     let overlay = Overlay::new(&arguments.manifest.layers, &set);
@@ -550,6 +559,7 @@ fn begin_record(
     manifest: &Value,
     prepared: &Prepared,
 ) -> Result<(), StartFailure> {
+    meeting::note_run(directory);
     save_manifest(directory, manifest)?;
     save_data_listing(directory, &prepared.files)?;
     source::save(directory, &prepared.manifest.base)?;

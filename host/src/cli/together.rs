@@ -1,27 +1,33 @@
 //! A run's process among others: finds them, agrees with them on what is trained, and keeps its messages apart.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
+use sconce_data::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use super::{ManifestArgs, output};
 use crate::checkpoint::{self, Checkpoint, RawFiles};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, shortened};
 use crate::digest::fingerprint;
 use crate::exit;
 use crate::kernels;
 use crate::kernels::threads;
 use crate::log::{Level, Log, MessageFormat, StderrLog};
-use crate::manifest::{self, BatchesPer, DistributedConfig, Engine, Manifest, Overlay};
+use crate::manifest::json_path;
+use crate::manifest::{
+    self, BatchNormStatistics, BatchesPer, DistributedConfig, Engine, Manifest, Overlay, Wire,
+};
 use crate::session::{Prepared, StartFailure, TaskBuilder, reload};
 use crate::task::DataFacts;
+use crate::team::launcher;
 use crate::team::{self, Launch, Purpose, Said, Summation, Team, TeamError};
 use crate::version::HOST_VERSION;
 
 /// Directory for what ranks above the first write, in the run's directory.
-pub(super) const RANKS: &str = "ranks";
+const RANKS: &str = "ranks";
 
 /// File for a rank's messages, in its directory.
 const LOG: &str = "log.txt";
@@ -51,6 +57,7 @@ pub(super) fn join(
         output::speak_as("");
         return Ok(None);
     }
+    expect_any_number(&manifest.distributed, launch.size)?;
     threads::use_at_most(own_processors(&launch));
     super::prepare::set_threads(manifest.threads);
     let mut directories: Vec<PathBuf> = arguments.plugins.clone();
@@ -74,6 +81,34 @@ pub(super) fn join(
         kernels::limit_level(*lowest);
     }
     Ok(Some(team))
+}
+
+/// Makes sure that a run which may go on with fewer ranks has the same results on them.
+fn expect_any_number(config: &DistributedConfig, size: usize) -> Result<(), StartFailure> {
+    let least = std::env::var(launcher::LEAST).ok();
+    let Some(least) = least.filter(|least| least.parse().is_ok_and(|least: usize| least < size))
+    else {
+        return Ok(());
+    };
+    let obstacle = [
+        (
+            config.batches != BatchesPer::Update,
+            "`\"batches\": \"update\"`",
+        ),
+        (config.wire != Wire::Own, "`\"wire\": \"own\"`"),
+        (
+            config.batch_norm != BatchNormStatistics::Batch,
+            "`\"batch_norm\": \"batch\"`",
+        ),
+    ];
+    let Some((_, needed)) = obstacle.into_iter().find(|(differs, _)| *differs) else {
+        return Ok(());
+    };
+    let problem = format!(
+        "with `--min-ranks {least}` the run may go on with fewer than {size} processes, and its results depend on their \
+         number: that needs {needed} in `distributed`"
+    );
+    Err(StartFailure::usage(vec![Diagnostic::new(problem)]))
 }
 
 /// The failure of a manifest that can't be read: if the other ranks can be reached without it, the first one reports it
@@ -135,33 +170,30 @@ pub(super) fn fail(team: &Team, mut failure: StartFailure) -> StartFailure {
 /// What must be the same on all ranks, part by part.
 #[derive(Debug, Serialize, Deserialize)]
 struct Facts {
+    /// What the part is, as a sentence begins, and its value.
     parts: Vec<(String, String)>,
     /// Number of threads that results depend on.
     threads: usize,
 }
 
 impl Facts {
-    fn of(prepared: &Prepared, manifest: &serde_json::Value) -> Facts {
+    fn of(team: &Team, prepared: &Prepared, manifest: &serde_json::Value) -> Facts {
         let mut parts = vec![
             ("the program is".to_owned(), HOST_VERSION.to_owned()),
             ("the target is".to_owned(), target()),
+            ("the program has the hash".to_owned(), program()),
+            (
+                "the transport's plugin has SHA-256".to_owned(),
+                team.transport_hash(),
+            ),
         ];
+        parts.extend(of_manifest(manifest));
         for plan in prepared.hooks() {
             parts.push((
                 format!("plugin of `{}` has SHA-256", plan.spec.name),
                 plan.spec.sha256.clone(),
             ));
         }
-        let mut manifest = manifest.clone();
-        if let Some(manifest) = manifest.as_object_mut() {
-            // Directories may differ between machines.
-            manifest.remove("output");
-            manifest.remove("plugins");
-        }
-        parts.push((
-            "the manifest has SHA-256".to_owned(),
-            fingerprint(manifest.to_string().as_bytes()),
-        ));
         for data in DataFacts::of(prepared.task.as_ref()) {
             let DataFacts {
                 phase,
@@ -196,22 +228,60 @@ impl Facts {
 
     /// How another rank's facts differ from these.
     fn difference(&self, other: &Facts) -> Option<String> {
-        let pairs = self.parts.iter().zip(&other.parts);
-        let different = pairs
-            .filter(|(own, other)| own != other)
-            .map(|(own, other)| {
-                if own.0 == other.0 {
-                    format!("{} {}, on the first {}", other.0, other.1, own.1)
-                } else {
-                    format!(
-                        "{} {}, where the first has: {} {}",
-                        other.0, other.1, own.0, own.1
-                    )
+        let by_name = |facts: &Facts| -> HashMap<String, String> {
+            let parts = facts.parts.iter().cloned();
+            parts.collect()
+        };
+        let (own, others) = (by_name(self), by_name(other));
+        for (name, value) in &other.parts {
+            match own.get(name) {
+                Some(first) if first == value => {}
+                Some(first) => return Some(format!("{name} {value}, on the first {first}")),
+                None => {
+                    return Some(format!("{name} {value}; the first has nothing of the kind"));
                 }
-            });
-        let count =
-            (self.parts.len() != other.parts.len()).then(|| "it has other parts".to_owned());
-        different.chain(count).next()
+            }
+        }
+        let missing = self
+            .parts
+            .iter()
+            .find(|(name, _)| !others.contains_key(name))?;
+        let (name, value) = missing;
+        Some(format!("it lacks what the first has: {name} {value}"))
+    }
+}
+
+/// The values of a manifest, by their paths. Directories may differ between machines.
+fn of_manifest(manifest: &serde_json::Value) -> Vec<(String, String)> {
+    let mut manifest = manifest.clone();
+    if let Some(manifest) = manifest.as_object_mut() {
+        manifest.remove("output");
+        manifest.remove("plugins");
+    }
+    let leaves = json_path::leaves(&manifest).into_iter();
+    leaves
+        .map(|(path, value)| {
+            let value = value.to_string();
+            // What is compared is the whole value, of which a message shows the beginning.
+            let whole = match shortened(&value) {
+                short if short == value => String::new(),
+                _ => format!(" (SHA-256 {})", fingerprint(value.as_bytes())),
+            };
+            let shown = shortened(&value);
+            (
+                format!("`{path}` of the manifest is"),
+                format!("{shown}{whole}"),
+            )
+        })
+        .collect()
+}
+
+/// Hash of this program's file; of one that can't be read, why.
+fn program() -> String {
+    let hashed = std::fs::File::open("/proc/self/exe").and_then(ContentHash::of_reader);
+    match hashed {
+        Ok((hash, _)) => hash.to_string(),
+        Err(error) => format!("(it can't be read: {error})"),
     }
 }
 
@@ -239,7 +309,7 @@ pub(super) fn compare(
         ))]));
     }
     reload::refuse_on_ranks(prepared)?;
-    let own = Facts::of(prepared, manifest);
+    let own = Facts::of(team, prepared, manifest);
     let bytes = postcard::to_allocvec(&own).unwrap_or_default();
     let said = Said {
         bytes: &bytes,
@@ -361,12 +431,20 @@ pub(super) fn share_directories(
     if team.is_first() {
         return Ok((run.clone(), run));
     }
-    let own = run.join(RANKS).join(team.rank().to_string());
+    let own = directory_of(&run, team.rank());
     fs_err::create_dir_all(&own).map_err(|error| {
         let problem = format!("the directory of this rank can't be made: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])
     })?;
     Ok((run, own))
+}
+
+/// The directory of a rank's own files, in the run's.
+pub(super) fn directory_of(run: &Path, rank: usize) -> PathBuf {
+    match rank {
+        0 => run.to_owned(),
+        rank => run.join(RANKS).join(rank.to_string()),
+    }
 }
 
 /// Log of a rank above the first: its messages go to a file, and warnings to standard error too.

@@ -60,6 +60,8 @@ pub(crate) use expected::expect_exit;
 pub(crate) use fork::{Mark, Origin, mark};
 pub(crate) use leaving::{end_hung, leave};
 pub(crate) use previous::warning as of_the_run_before;
+#[cfg(unix)]
+pub(crate) use previous::where_it_was;
 pub(crate) use suspects::Suspect;
 use suspects::Suspects;
 pub(crate) use terminal::before_reports;

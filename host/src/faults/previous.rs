@@ -55,6 +55,12 @@ pub(crate) fn warning(directory: &Path) -> Option<Diagnostic> {
     }
 }
 
+/// Where the run was that has left its breadcrumbs in this directory, which no run uses now; `None` if it finished.
+pub(crate) fn where_it_was(directory: &Path) -> Option<String> {
+    let left = file::read(directory)?;
+    Some(format!("it was {}", moment(&left)))
+}
+
 /// Renames a report to make room for the next one.
 fn keep(report: &Path, directory: &Path) -> std::io::Result<PathBuf> {
     let kept = directory.join("crash.previous.json");

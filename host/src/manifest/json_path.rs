@@ -3,6 +3,8 @@
 //! A key that would be ambiguous is written in brackets and quotes, as in `config["a.b"]` or `config["0"]`,
 //! so no two values have the same path.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 /// Maximum number of steps in a path, more than the depth of any document that is accepted.
@@ -29,6 +31,31 @@ pub(crate) fn member(path: &str, key: &str) -> String {
 /// The path of a list's element.
 pub(crate) fn element(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
+}
+
+/// All values of a document that are neither objects nor lists with nested elements, by their paths.
+pub(crate) fn leaves(document: &Value) -> BTreeMap<String, Value> {
+    let mut leaves = BTreeMap::new();
+    collect("", document, &mut leaves);
+    leaves
+}
+
+fn collect(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (key, below) in members {
+                collect(&member(path, key), below, leaves);
+            }
+        }
+        Value::Array(elements) if elements.iter().any(|e| e.is_object() || e.is_array()) => {
+            for (index, below) in elements.iter().enumerate() {
+                collect(&element(path, index), below, leaves);
+            }
+        }
+        leaf => {
+            leaves.insert(path.to_owned(), leaf.clone());
+        }
+    }
 }
 
 /// Prepends `path` to `rest`, a path relative to the value at `path`.
@@ -159,6 +186,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn leaves_have_paths() {
+        let manifest = serde_json::json!(
+            {"train": {"epochs": 2}, "plugins": ["a"], "hooks": [{"hook": "csv"}]}
+        );
+        let paths: Vec<String> = leaves(&manifest).into_keys().collect();
+        assert_eq!(paths, ["hooks[0].hook", "plugins", "train.epochs"]);
+    }
 
     #[test]
     fn pointers_become_paths() {

@@ -20,20 +20,27 @@ impl Trainer<'_> {
         if every == 0 || !update.is_multiple_of(every) || update == ranks.checked {
             return Ok(());
         }
-        let since = std::mem::replace(&mut ranks.checked, update);
-        let between = format!("between updates {since} and {update}");
-        self.expect_same_parameters(&between)
+        self.expect_same_parameters()
     }
 
-    /// Compares the parameters of all ranks.
-    pub(super) fn expect_same_parameters(&self, when: &str) -> Result<(), Leave> {
-        let Some(ranks) = &self.ranks else {
+    /// Compares the parameters of all ranks, which must be at the same place of the run. Nothing is written without this
+    /// check: what is kept is what every rank has.
+    pub(super) fn expect_same_parameters(&mut self) -> Result<(), Leave> {
+        let update = self.position.update;
+        let Some(ranks) = &mut self.ranks else {
             return Ok(());
         };
+        let since = std::mem::replace(&mut ranks.checked, update);
         let parameters = self.task.parameters();
+        let swapped = self.sets.swapped.as_ref();
         let prints: candle_core::Result<Vec<u64>> = parameters
             .iter()
-            .map(|entry| Ok(fingerprint(&copy_to_host(entry.tensor())?)))
+            .map(|entry| {
+                let real = swapped.and_then(|swapped| swapped.real(entry.name()));
+                Ok(fingerprint(&copy_to_host(
+                    real.unwrap_or_else(|| entry.tensor()),
+                )?))
+            })
             .collect();
         let prints = prints
             .map_err(|error| RunError::task("comparing parameters", &self.position, error))?;
@@ -69,16 +76,26 @@ impl Trainer<'_> {
             let mut pairs = pairs.zip(parameters.iter());
             if let Some((_, parameter)) = pairs.find(|((first, other), _)| first != other) {
                 return Err(RunError::from(TeamError::Apart(format!(
-                    "the ranks have drifted apart: `{}` on {} is not that of {}, {when}: a hook changes it on one \
-                     rank alone, or differently on each",
+                    "the ranks have drifted apart: `{}` on {} is not that of {}, {}: a hook changes it on one rank \
+                     alone, or differently on each",
                     parameter.name(),
                     ranks.team.name_of(rank),
                     ranks.team.name_of(0),
+                    when(since, update),
                 )))
                 .into());
             }
         }
         Ok(())
+    }
+}
+
+/// When parameters came to differ that were the same after the update `since`.
+fn when(since: u64, update: u64) -> String {
+    if since == update {
+        format!("after update {update}")
+    } else {
+        format!("between updates {since} and {update}")
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Ranks {
     pub(super) update_start: UpdateStart,
     /// States of hooks that differ between ranks, for the checkpoint being saved.
     pub(super) states: HashMap<String, Vec<Option<Vec<u8>>>>,
+    /// Hooks on all ranks that are off on all of them.
+    pub(super) off: Vec<String>,
     /// Updates at the last check that all ranks have the same parameters.
     pub(super) checked: u64,
 }
@@ -85,6 +87,7 @@ impl Ranks {
             stop: None,
             update_start: UpdateStart::default(),
             states: HashMap::new(),
+            off: Vec::new(),
             checked: 0,
         }
     }

@@ -40,6 +40,7 @@ impl Trainer<'_> {
             );
         };
         self.settle_writing()?;
+        self.expect_same_parameters()?;
         let path = store.path_of(tag);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         let told = CheckpointResult::new(&path, tag, hook);
@@ -118,6 +119,15 @@ impl Trainer<'_> {
                 self.shared.clock.advance(self.position.iteration);
             }
             Consistency::Between | Consistency::Batch => {}
+        }
+        if self.expect_same_parameters().is_err() {
+            if self.is_first() {
+                let warning = format!(
+                    "the checkpoint `{FAILED}` is not saved: the ranks have different parameters"
+                );
+                self.shared.warn(&warning);
+            }
+            return faults;
         }
         let is_exact = self.position.consistency == Consistency::Between
             && !self.position.evaluation.is_under_way;

@@ -253,6 +253,9 @@ impl<'run> Trainer<'run> {
         if error.is_none() {
             error = self.settle_measures().err();
         }
+        if error.is_none() {
+            error = self.expect_same_parameters().err().and_then(Leave::error);
+        }
         error = self.end_together(error);
         let result = error.map_or(Ok(()), Err);
         // Parameters read after the run must be the real ones.

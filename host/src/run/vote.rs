@@ -6,6 +6,7 @@
 
 use sconce_plugin_api::Point;
 use sconce_plugin_api::ext::Asked;
+use sconce_plugin_api::metadata::HookRanks;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Leave;
@@ -22,6 +23,17 @@ struct Ballot {
     asked: Vec<(Asked, String)>,
     /// Requests from outside.
     outside: Vec<u8>,
+    /// Hooks that are off here since the last vote, of those that run on all ranks.
+    off: Vec<String>,
+}
+
+impl Ballot {
+    fn is_empty(&self) -> bool {
+        self.stop.is_none()
+            && self.asked.is_empty()
+            && self.outside.is_empty()
+            && self.off.is_empty()
+    }
 }
 
 /// Requests from outside that all ranks serve.
@@ -84,9 +96,7 @@ impl Trainer<'_> {
         let Some(ranks) = &mut self.ranks else {
             return Ok(());
         };
-        let is_empty =
-            ballot.stop.is_none() && ballot.asked.is_empty() && ballot.outside.is_empty();
-        let bytes = if is_empty {
+        let bytes = if ballot.is_empty() {
             Vec::new()
         } else {
             postcard::to_allocvec(&ballot).unwrap_or_default()
@@ -109,6 +119,7 @@ impl Trainer<'_> {
         }
         let mut served: Vec<(usize, (Asked, String))> = Vec::new();
         let mut outside = Vec::new();
+        let mut off = Vec::new();
         for rank in 0..ranks.team.size() {
             let bytes = heard.of(rank);
             if bytes.is_empty() {
@@ -135,12 +146,15 @@ impl Trainer<'_> {
                 }
             }
             outside.extend(ballot.outside);
+            let name = ranks.team.name_of(rank);
+            off.extend(ballot.off.into_iter().map(|hook| (hook, name.clone())));
         }
         ranks.stop = match self.shared.requests.stop() {
             None => None,
             Some(stop) if stop.after_epoch => Some(AgreedStop::AfterEpoch),
             Some(_) => Some(AgreedStop::Now),
         };
+        self.switch_off(off);
         self.share_settings(&heard, settings)?;
         let asked = served.into_iter().map(|(_, asked)| asked).collect();
         // There are mount points within what is served, such as that after a save: all ranks vote there too.
@@ -178,8 +192,41 @@ impl Trainer<'_> {
                 .map(|stop| (stop.reason, stop.after_epoch, stop.hook)),
             asked: requests.take_asked(),
             outside,
+            off: self.newly_off(),
         };
         (ballot, self.outside.interrupt.signal())
+    }
+
+    /// The hooks on all ranks that are off here, as the others don't know yet.
+    fn newly_off(&mut self) -> Vec<String> {
+        let Some(ranks) = &mut self.ranks else {
+            return Vec::new();
+        };
+        let hooks = self.hooks.hooks().iter();
+        let off = hooks.filter(|hook| hook.is_disabled() && hook.spec.ranks == HookRanks::All);
+        let off = off.map(|hook| hook.spec.name.clone());
+        let new: Vec<String> = off.filter(|name| !ranks.off.contains(name)).collect();
+        ranks.off.extend(new.iter().cloned());
+        new
+    }
+
+    /// Switches hooks off that are off on another rank: one that gathers can't do so without its counterparts.
+    fn switch_off(&mut self, hooks: Vec<(String, String)>) {
+        for (name, rank) in hooks {
+            let Some(ranks) = &mut self.ranks else {
+                return;
+            };
+            if ranks.off.contains(&name) {
+                continue;
+            }
+            ranks.off.push(name.clone());
+            let is_first = ranks.team.is_first();
+            if self.hooks.disable(&name) && is_first {
+                self.shared.warn(&format!(
+                    "`{name}` is off on all ranks from now on, since it has failed on {rank}"
+                ));
+            }
+        }
     }
 
     /// Waits until a pause ends; the other ranks wait for this one.

@@ -89,7 +89,7 @@ fn same(
     }
     let rank = transport.rank();
     let problem = format!("rank {rank}: {call} delivers other bytes than were sent");
-    Err(TransportError(problem))
+    Err(TransportError::new(problem))
 }
 
 fn broadcast(transport: &mut dyn Transport, scale: usize) -> Result<(), TransportError> {

@@ -1,6 +1,7 @@
 //! Errors of a run on several ranks.
 
 use super::TransportError;
+use crate::exit;
 
 /// Reason why ranks can't go on together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,10 +35,11 @@ pub enum TeamError {
 }
 
 impl TeamError {
-    /// The exit code of this error, if another rank's error has one.
+    /// The exit code of this error, if it has one of its own: that of another rank's error, or that of waiting in vain.
     pub fn code(&self) -> Option<u8> {
         match self {
             TeamError::Rank { code, .. } => Some(*code),
+            TeamError::Transport(error) if error.is_late => Some(exit::HANG),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use candle_core::{Error, Result};
 
-use super::{Purpose, Said, Team};
+use super::{Purpose, Said, Team, TeamError};
 use crate::bridge::RanksView;
 use crate::nn::ops::AcrossRanks;
 
@@ -53,7 +53,12 @@ impl RanksView for Team {
             ..Said::default()
         };
         let heard = self.hear(Purpose::Hook, said);
-        let heard = heard.map_err(|error| error.to_string())?;
+        let heard = heard.map_err(|error| match error {
+            TeamError::Apart(message) => format!(
+                "{message} (`{hook}` gathers here alone: it may have failed elsewhere, or be off there)"
+            ),
+            error => error.to_string(),
+        })?;
         Ok((0..Team::size(self))
             .flat_map(|rank| heard.of(rank).to_vec())
             .collect())

@@ -59,11 +59,13 @@ pub fn connect(
         postcard::to_allocvec(&made).unwrap_or_default()
     })?;
     let connected = match read_id(&id) {
-        Ok(id) => waiting.during(|| {
-            let (rank, size) = (team.rank(), team.size());
-            let connected = Communicator::connect(device, &id, rank, size);
-            connected.map_err(|error| error.to_string())
-        }),
+        Ok(id) => {
+            let called = waiting.during(|| {
+                let (rank, size) = (team.rank(), team.size());
+                Communicator::connect(device, &id, rank, size)
+            });
+            called.result.map_err(|error| error.to_string())
+        }
         Err(problem) => Err(problem),
     };
     let attempt = Attempt(connected.as_ref().map(|_| ()).map_err(String::clone));
@@ -149,7 +151,7 @@ impl Gpus {
         exchanges: impl FnOnce(&Communicator) -> Result<(), E>,
     ) -> Result<(), E> {
         let communicator = &self.communicator;
-        let done = self.waiting.during(|| exchanges(communicator));
+        let done = self.waiting.during(|| exchanges(communicator)).result;
         if done.is_err() {
             self.communicator.abort();
             team.give_up();

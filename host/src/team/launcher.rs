@@ -10,6 +10,10 @@ pub(crate) const SIZE: &str = "SCONCE_TEAM_SIZE";
 pub(crate) const DIRECTORY: &str = "SCONCE_TEAM_DIR";
 pub(crate) const TOKEN: &str = "SCONCE_TEAM_TOKEN";
 pub(crate) const PARENT: &str = "SCONCE_TEAM_PARENT";
+/// The launcher's own command line, as a list in JSON.
+pub(crate) const WORDS: &str = "SCONCE_TEAM_COMMAND";
+/// Number of processes that are enough to go on with after others were killed, if fewer are.
+pub(crate) const LEAST: &str = "SCONCE_TEAM_LEAST";
 
 /// Beginnings of the names of all variables by which a process learns that it is one of several.
 const PREFIXES: [&str; 9] = [

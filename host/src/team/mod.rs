@@ -3,6 +3,7 @@
 //! **Parts**
 //!
 //! - `launcher`: which program started this process, and how many more
+//! - `meeting`: what ranks tell `sconce launch`, by files
 //! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
 //! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls;
 //!   [`check()`]: whether it delivers the right bytes, for `sconce team`
@@ -25,6 +26,7 @@ mod gpus;
 mod header;
 pub(crate) mod launcher;
 pub(crate) mod machine;
+pub(crate) mod meeting;
 mod open;
 #[expect(unsafe_code, reason = "calls a plugin's table")]
 mod opened;

@@ -8,6 +8,7 @@ use super::launcher::{Launch, Launcher};
 use super::opened::OpenedTransport;
 use super::transport::Transport;
 use crate::diagnostic::Diagnostic;
+use crate::exit;
 use crate::manifest::{DistributedConfig, Engine};
 use crate::plugin::library::Library;
 use crate::plugin::{Inspected, PluginRefusal, copy, trust};
@@ -36,11 +37,16 @@ pub fn open(
         load(&plugin).map_err(|refusal| StartFailure::plugin(vec![refusal.diagnostic()]))?;
     let timeout = Duration::try_from_secs_f64(config.timeout).unwrap_or(Duration::MAX);
     let json = serde_json::to_string(config)?;
-    let opened = OpenedTransport::open(&library, name, &json, timeout).map_err(|error| {
-        StartFailure::plugin(vec![
-            Diagnostic::new(format!("the transport `{name}` can't be opened: {error}"))
-                .note(format!("plugin: {}", plugin.path.display())),
-        ])
+    let opened = OpenedTransport::open((&plugin, &library), name, &json, timeout);
+    let opened = opened.map_err(|error| {
+        let problem = format!("the transport `{name}` can't be opened: {error}");
+        let problem = Diagnostic::new(problem);
+        let problem = problem.note(format!("plugin: {}", plugin.path.display()));
+        let mut failure = StartFailure::plugin(vec![problem]);
+        if error.is_late {
+            failure.code = exit::HANG;
+        }
+        failure
     })?;
     if let Some(launch) = launch
         && let Some(problem) = disagreement(launch, opened.size(), name, &plugin.path)

@@ -11,9 +11,10 @@ use sconce_plugin_api::transport::TransportFacts;
 
 use super::machine;
 use super::transport::{Transport, TransportError};
-use super::waiting::Waiting;
+use super::waiting::{Called, Waiting};
 use crate::exit;
 use crate::faults;
+use crate::plugin::Inspected;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::library::Library;
 
@@ -23,6 +24,7 @@ pub(super) struct OpenedTransport {
     instance: *mut c_void,
     facts: TransportFacts,
     waiting: Waiting,
+    file_hash: String,
     /// Offsets as the table takes them; kept for their memory.
     offsets: [Vec<u64>; 2],
 }
@@ -37,13 +39,13 @@ impl fmt::Debug for OpenedTransport {
 }
 
 impl OpenedTransport {
-    /// Opens a library's transport of this name, with `config` as a JSON object.
+    /// Opens the transport of this name of a plugin's library, with `config` as a JSON object.
     ///
     /// # Errors
     ///
     /// With the plugin's message.
     pub(super) fn open(
-        library: &Library,
+        (plugin, library): (&Inspected, &Library),
         name: &str,
         config: &str,
         timeout: Duration,
@@ -54,7 +56,7 @@ impl OpenedTransport {
         let mut instance = std::ptr::null_mut();
         let mut said = RString::new();
         let mut failure = ErrorAbi::new();
-        let status = waiting.during(|| {
+        let called = waiting.during(|| {
             // SAFETY: the table has the layout frozen under its identifier; texts and output locations are valid for
             // the call.
             unsafe {
@@ -68,7 +70,7 @@ impl OpenedTransport {
                 )
             }
         });
-        result(status, &mut failure)?;
+        result(&called, &mut failure)?;
         // The plugin's bytes may be anything.
         let facts = serde_json::from_slice::<TransportFacts>(said.as_str().as_bytes());
         let (facts, problem) = match facts {
@@ -86,6 +88,7 @@ impl OpenedTransport {
             table,
             instance,
             waiting: Waiting::start(who, timeout),
+            file_hash: plugin.sha256().to_owned(),
             facts,
             offsets: Default::default(),
         };
@@ -132,23 +135,27 @@ fn check(fits: bool) -> Result<(), TransportError> {
 }
 
 fn error(message: impl Into<String>) -> TransportError {
-    TransportError(message.into())
+    TransportError::new(message)
 }
 
-/// The result of a call with this status.
-fn result(status: u32, failure: &mut ErrorAbi) -> Result<(), TransportError> {
-    if status == Status::OK.0 {
+/// The result of a call.
+fn result(called: &Called<u32>, failure: &mut ErrorAbi) -> Result<(), TransportError> {
+    if called.result == Status::OK.0 {
         return Ok(());
     }
-    let entry = EntryError::read(status, failure);
-    Err(TransportError(if entry.is_panic() {
+    let entry = EntryError::read(called.result, failure);
+    let message = if entry.is_panic() {
         format!(
             "the transport panicked: {} ({})",
             entry.message, entry.place
         )
     } else {
         entry.message
-    }))
+    };
+    Err(TransportError {
+        message,
+        is_late: called.is_late,
+    })
 }
 
 impl Transport for OpenedTransport {
@@ -168,32 +175,36 @@ impl Transport for OpenedTransport {
         &self.facts.about
     }
 
+    fn file_hash(&self) -> &str {
+        &self.file_hash
+    }
+
     fn broadcast(&mut self, data: &mut [u8], root: usize) -> Result<(), TransportError> {
         check(root < self.facts.size)?;
         let mut failure = ErrorAbi::new();
         let (length, root) = (data.len() as u64, root as u64);
-        let status = self.waiting.during(|| {
+        let called = self.waiting.during(|| {
             // SAFETY: the instance is open and not in use; pointer and length are the data's.
             unsafe {
                 let error = &raw mut failure;
                 (self.table.broadcast)(self.instance, data.as_mut_ptr(), length, root, error)
             }
         });
-        result(status, &mut failure)
+        result(&called, &mut failure)
     }
 
     fn gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<(), TransportError> {
         check(own.len().checked_mul(self.facts.size) == Some(all.len()))?;
         let mut failure = ErrorAbi::new();
         let (length, all) = (own.len() as u64, all.as_mut_ptr());
-        let status = self.waiting.during(|| {
+        let called = self.waiting.during(|| {
             // SAFETY: the instance is open and not in use; `all` has room for every rank's `own`.
             unsafe {
                 let error = &raw mut failure;
                 (self.table.gather)(self.instance, own.as_ptr(), length, all, error)
             }
         });
-        result(status, &mut failure)
+        result(&called, &mut failure)
     }
 
     fn exchange(
@@ -207,7 +218,7 @@ impl Transport for OpenedTransport {
         let [send_at, receive_at] = &self.offsets;
         let mut failure = ErrorAbi::new();
         let receive = receive.as_mut_ptr();
-        let status = self.waiting.during(|| {
+        let called = self.waiting.during(|| {
             // SAFETY: the instance is open and not in use; the offsets are as many as the table wants, in order, and
             // within the data.
             unsafe {
@@ -221,21 +232,21 @@ impl Transport for OpenedTransport {
                 )
             }
         });
-        result(status, &mut failure)
+        result(&called, &mut failure)
     }
 
     fn collect(&mut self, data: &mut [u8], at: &[usize]) -> Result<(), TransportError> {
         self.take_offsets([(at, data.len()), (at, data.len())])?;
         let [at, _] = &self.offsets;
         let mut failure = ErrorAbi::new();
-        let status = self.waiting.during(|| {
+        let called = self.waiting.during(|| {
             // SAFETY: as for `exchange`.
             unsafe {
                 let error = &raw mut failure;
                 (self.table.collect)(self.instance, data.as_mut_ptr(), at.as_ptr(), error)
             }
         });
-        result(status, &mut failure)
+        result(&called, &mut failure)
     }
 
     fn abort(&mut self, code: u8) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::header::{self, Header, Purpose};
+use super::meeting;
 use super::{TeamError, Transport, TransportError};
 use crate::exit;
 
@@ -141,6 +142,11 @@ impl Team {
         self.transport().name().to_owned()
     }
 
+    /// SHA-256 of the transport's plugin.
+    pub fn transport_hash(&self) -> String {
+        self.transport().file_hash().to_owned()
+    }
+
     /// Whether no bytes can be moved any more.
     pub fn is_broken(&self) -> bool {
         self.shared.is_broken.load(Ordering::Relaxed)
@@ -262,8 +268,9 @@ impl Team {
     ) -> Result<T, TeamError> {
         let mut transport = self.transport();
         let moved = work(transport.as_mut());
-        if moved.is_err() {
+        if let Err(error) = &moved {
             self.shared.is_broken.store(true, Ordering::Relaxed);
+            meeting::note_loss(error.is_late);
         }
         Ok(moved?)
     }
@@ -316,7 +323,7 @@ fn gather_headers(
         .map(Header::read);
     headers
         .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| TransportError("a rank has sent something else than a header".to_owned()))
+        .ok_or_else(|| TransportError::new("a rank has sent something else than a header"))
 }
 
 fn collect_words(
@@ -329,7 +336,7 @@ fn collect_words(
     for header in headers {
         let length = usize::try_from(header.length).ok();
         end = (length.and_then(|length| end.checked_add(length)))
-            .ok_or_else(|| TransportError("a rank has too much to say".to_owned()))?;
+            .ok_or_else(|| TransportError::new("a rank has too much to say"))?;
         at.push(end);
     }
     let mut bytes = vec![0; end];

@@ -32,7 +32,7 @@ impl Threads {
     /// Brings a part for each rank, and returns what all have brought.
     fn meet(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Arc<Vec<Vec<u8>>>>, TransportError> {
         let size = self.hosts.len();
-        let gone = || TransportError("a rank is gone".to_owned());
+        let gone = || TransportError::new("a rank is gone");
         let lock = || {
             self.meeting
                 .state
@@ -83,6 +83,10 @@ impl Drop for Threads {
 }
 
 impl Transport for Threads {
+    fn file_hash(&self) -> &'static str {
+        "threads"
+    }
+
     fn rank(&self) -> usize {
         self.rank
     }

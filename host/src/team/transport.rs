@@ -4,8 +4,23 @@ use std::fmt;
 
 /// An error of a transport, after which it can't be used any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct TransportError(pub String);
+#[error("{message}")]
+pub struct TransportError {
+    /// What failed, for the user.
+    pub message: String,
+    /// Whether a rank was waited for in vain, for as long as `distributed.timeout` allows.
+    pub is_late: bool,
+}
+
+impl TransportError {
+    /// An error other than the end of waiting.
+    pub fn new(message: impl Into<String>) -> TransportError {
+        TransportError {
+            message: message.into(),
+            is_late: false,
+        }
+    }
+}
 
 /// Moves bytes between the ranks of a team. Every rank calls the same methods in the same order, with lengths that fit.
 pub trait Transport: fmt::Debug + Send {
@@ -20,6 +35,9 @@ pub trait Transport: fmt::Debug + Send {
 
     /// What moves the bytes, with its version, for people.
     fn name(&self) -> &str;
+
+    /// SHA-256 of the plugin's file, in hexadecimal digits.
+    fn file_hash(&self) -> &str;
 
     /// Copies `data` from the rank `root` to all others; it has the same length on all ranks.
     ///

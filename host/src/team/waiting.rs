@@ -13,12 +13,20 @@ use crate::faults;
 /// Added to the limit, so that a transport with one of its own reports what it waited for.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// A call that has come back.
+pub(super) struct Called<T> {
+    pub(super) result: T,
+    /// Whether it took as long as the limit: if it has failed, then because a rank was waited for in vain.
+    pub(super) is_late: bool,
+}
+
 /// Watches one call after another; ends the process if one takes too long.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// Milliseconds since the start of the watch at which the call under way began, plus 1; 0 between calls.
     since: Arc<AtomicU64>,
     begin: Instant,
+    limit: Duration,
     /// Dropped at the end, which ends the thread.
     _end: Option<Sender<()>>,
 }
@@ -48,16 +56,21 @@ impl Waiting {
         Waiting {
             since,
             begin,
+            limit,
             _end: watch.is_ok().then_some(end),
         }
     }
 
     /// Makes a call, within the limit.
-    pub(super) fn during<T>(&self, call: impl FnOnce() -> T) -> T {
+    pub(super) fn during<T>(&self, call: impl FnOnce() -> T) -> Called<T> {
+        let begin = Instant::now();
         self.since.store(elapsed(self.begin), Ordering::Relaxed);
         let result = call();
         self.since.store(0, Ordering::Relaxed);
-        result
+        Called {
+            result,
+            is_late: begin.elapsed() >= self.limit,
+        }
     }
 }
 
