@@ -22,6 +22,8 @@
 //! | `bad_plugins` | and every wrong plugin |
 //! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
+//! | `ranks`, `rank_ends` | the same bits on any number of ranks, and how runs end in which one does not go on |
+//! | `cluster` | the templates for Slurm and Kubernetes are what these take, and their commands go on |
 //! | `class_weights` | weights of classes by name and balanced are those of a list |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
@@ -85,6 +87,7 @@ mod candle_gradients;
 mod changed_data;
 mod checkpoints;
 mod class_weights;
+mod cluster;
 mod commands;
 mod control;
 mod crashes;

@@ -127,19 +127,26 @@ fn a_run_that_is_started_again_has_the_bits_of_one_to_which_nothing_happened() {
         ("segv", 0, launch),
         ("kill", 0, alone),
         ("_exit", 0, alone),
+        ("isolated", 1, launch),
     ] {
-        let hooks = [saves(), struck(how, rank)];
+        let mut strikes = struck(how, rank);
+        if how == "isolated" {
+            // The hook's process alone.
+            strikes["isolation"] = json!("process");
+            strikes["config"]["how"] = json!("kill");
+        }
+        let hooks = [saves(), strikes];
         let (place, finished) = ended(&hooks, 60.0, arguments);
         finished.expect(
             0,
-            &["restart 1 of 1: the run goes on from its last checkpoint"],
+            &["restart 1 of 1: the run goes on from its checkpoint `here`"],
         );
         assert!(weights(&place) == expected, "{how} on rank {rank}");
     }
     // Without a checkpoint it begins again.
     let hooks = [struck("kill", 0)];
     let (place, finished) = ended(&hooks, 60.0, &["run", "manifest.json", "--restarts", "3"]);
-    finished.expect(0, &["restart 1 of 3: the run goes on from the beginning"]);
+    finished.expect(0, &["restart 1 of 3: the run goes on as it began"]);
     assert!(weights(&place) == expected);
     // One that comes down every time has its restarts.
     let again = json!({"hook": "wrecker", "config": {"at": "after_iter", "how": "kill", "after_iteration": 4}});
@@ -164,7 +171,7 @@ fn a_run_goes_on_with_fewer_ranks_where_that_changes_nothing() {
     ];
     let hooks = [saves(), struck("kill", 2)];
     let (place, finished) = ended(&hooks, 60.0, &arguments);
-    let words = "restart 1 of 1: the run goes on from its last checkpoint on 2 ranks";
+    let words = "restart 1 of 1: the run goes on from its checkpoint `here` on 2 ranks";
     finished.expect(0, &[words]);
     assert!(weights(&place) == undisturbed());
     let mut manifest = manifest(&[]);

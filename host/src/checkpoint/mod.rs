@@ -61,6 +61,7 @@ pub(crate) use layout::tensors;
 pub use objects::{data_of, epoch_of, hash_of};
 pub use section::Section;
 pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
+pub(crate) use store::{FAILED, INTERRUPTED};
 pub use store::{LATEST, Store};
 
 /// Format version of the checkpoints that this host writes.

@@ -13,6 +13,12 @@ use crate::files::{HeldDirectory, aside, make_directory, sync_directory, vanishe
 
 /// Name of the link to the last checkpoint; not allowed as a tag.
 pub use sconce_plugin_api::ext::LATEST;
+
+/// Tag of the checkpoint of a run ended by a signal.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
+/// Tag of the checkpoint of a run ended by an error.
+pub(crate) const FAILED: &str = "failed";
 use sconce_plugin_api::ext::check_tag;
 
 /// The directory `checkpoints` of a run.

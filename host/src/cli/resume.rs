@@ -29,15 +29,29 @@ const LARGEST_LISTING: u64 = 1 << 30;
 pub(super) struct ResumeArgs {
     /// Resumes from a checkpoint of the output directory, by its tag, or of another place, by its
     /// path. Without either: from the one saved last.
-    #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, default_missing_value = LATEST)]
+    #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, default_missing_value = LATEST, group = "resuming")]
     pub(super) resume: Option<String>,
+    /// Resumes from the checkpoint saved last, if the output directory has one, and begins otherwise: one command for a
+    /// job that may be started again.
+    #[arg(long, group = "resuming", conflicts_with_all = ["overwrite", "dry_run", "folds"])]
+    resume_if_exists: bool,
     /// Resumes even if the run has changed since the checkpoint was saved; the result is then not
     /// bit-identical.
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resuming")]
     pub(super) allow_changes: bool,
     /// Starts over in a directory with an earlier run's checkpoints, which are removed.
     #[arg(long, conflicts_with = "resume")]
     pub(super) overwrite: bool,
+}
+
+impl ResumeArgs {
+    /// The checkpoint to resume from, of the run in this directory: its tag or path; none for a run from the beginning.
+    pub(super) fn in_directory(&self, directory: &Path) -> Option<&str> {
+        if self.resume_if_exists && !Store::of(directory).tags().is_empty() {
+            return Some(LATEST);
+        }
+        self.resume.as_deref()
+    }
 }
 
 /// Checkpoint to resume from, with everything that has changed since.
@@ -470,7 +484,7 @@ pub(super) fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<Str
             "--resume" => {
                 arguments.next_if(|next| !next.starts_with('-'));
             }
-            "--overwrite" | "--allow-changes" => {}
+            "--overwrite" | "--allow-changes" | "--resume-if-exists" => {}
             _ if word.starts_with("--resume=") => {}
             _ => words.push(word),
         }

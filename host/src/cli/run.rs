@@ -92,6 +92,9 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, St
         (Err(failure), Some(team)) => return Err(together::fail(team, failure)),
         (ended, _) => ended?,
     };
+    if report.has_lost_a_hook() {
+        meeting::note_accident();
+    }
     let mut code = conclude(&report, out_of_memory.as_ref(), store.vanished());
     if code == exit::DONE && !is_written {
         code = exit::TRAINING;
@@ -252,7 +255,7 @@ fn resume_point(
 ) -> Result<Option<(Option<Output>, ResumePoint)>, StartFailure> {
     let (manifest, team) = (&origin.manifest, origin.team);
     let begins = arguments.folds.is_to_begin(directory);
-    let found = match &arguments.resume.resume {
+    let found = match arguments.resume.in_directory(directory) {
         Some(what) if team.is_none_or(Team::is_first) && !begins => {
             // Resuming must not create a directory, unless the checkpoint is one of another: then only when it can be
             // resumed from.

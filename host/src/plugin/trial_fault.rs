@@ -17,6 +17,13 @@ pub struct Fault {
     pub words: String,
 }
 
+impl Fault {
+    /// Whether the child was killed from outside, as for want of memory: `SIGKILL` is not what a library at fault dies of.
+    pub(crate) fn is_from_outside(&self) -> bool {
+        self.ending == Ending::Signal("SIGKILL".to_owned())
+    }
+}
+
 /// The end of a child that did not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {

@@ -5,11 +5,12 @@ use std::time::Instant;
 use sconce_plugin_api::Phase;
 
 use super::failure::Leave;
-use super::manner::{INTERRUPTED, Manner};
+use super::manner::Manner;
 use super::ranks::UpdateStart;
 use super::remote::BY_KEY;
 use super::{Interrupt, Now, Observer, Profile, Remote, RemoteRequest, StopSignal, Trainer};
 use crate::bridge::StopRequest;
+use crate::checkpoint::INTERRUPTED;
 use crate::log::Level;
 
 impl Trainer<'_> {

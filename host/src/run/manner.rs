@@ -7,12 +7,6 @@ use sconce_plugin_api::ext::Asked;
 
 use crate::checkpoint::Saved;
 
-/// Tag of the checkpoint of a run ended by a signal.
-pub(super) const INTERRUPTED: &str = "interrupted";
-
-/// Tag of the checkpoint of a run ended by an error.
-pub(super) const FAILED: &str = "failed";
-
 /// Extent of a checkpoint's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckpointExtent {

@@ -80,6 +80,11 @@ impl RunReport {
         Some(*value)
     }
 
+    /// Whether the run ended because a hook's process had.
+    pub(crate) fn has_lost_a_hook(&self) -> bool {
+        matches!(&self.outcome, RunOutcome::Failed(RunError::Hook(fault)) if fault.error.has_ended())
+    }
+
     /// Drops the run's hooks, in reverse order, and notes their faults.
     pub fn close_hooks(&mut self, hooks: Dispatcher, shared: &BridgeState<'_>) {
         let begin = Instant::now();

@@ -12,14 +12,14 @@ use sconce_plugin_api::{Keep, Point};
 use serde_json::value::RawValue;
 
 use super::failure::Leave;
-use super::manner::{CheckpointExtent, CheckpointResult, FAILED, Manner, reference_text};
+use super::manner::{CheckpointExtent, CheckpointResult, Manner, reference_text};
 use super::tensor_result::TensorResult;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
-    Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FORMAT, Facts,
-    Files, HookRecord, Lifetime, PassState, Progress, PublishedValue, Publisher, Saved, Section,
-    accumulated_name,
+    Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FAILED, FORMAT,
+    Facts, Files, HookRecord, Lifetime, PassState, Progress, PublishedValue, Publisher, Saved,
+    Section, accumulated_name,
 };
 use crate::device_facts::device_name;
 use crate::dispatch::{HookFault, Payload};

@@ -33,6 +33,7 @@ use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial::{self, Candidate};
 use crate::plugin::trust::{self, TrustStore};
 use crate::plugin::{Cause, PluginRefusal};
+use crate::team::meeting;
 
 /// What a hook says it publishes that declares its metrics at its creation.
 const DECLARED: &str = "*";
@@ -567,7 +568,12 @@ pub fn create_hooks(
                 spec.points.retain(|point| !left_out.contains(point));
                 hooks.push(LoadedHook::new(spec, instance).with_blueprint(blueprint));
             }
-            Err(error) => problems.push(not_created(&plan, error, manifest)),
+            Err(error) => {
+                if error.has_ended() {
+                    meeting::note_accident();
+                }
+                problems.push(not_created(&plan, error, manifest));
+            }
         }
     }
     if problems.is_empty() {

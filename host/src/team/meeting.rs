@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::launcher;
-use crate::checkpoint::{LATEST, Store};
+use crate::checkpoint::{self, FAILED, Store};
 use crate::files;
 
 /// File with the [`RunNote`].
@@ -21,30 +21,35 @@ const LOST: &str = "lost";
 /// File that is there once a rank has waited for another in vain.
 const LATE: &str = "late";
 
+/// File that is there once a hook's process has ended and the run with it.
+const ACCIDENT: &str = "accident";
+
 /// Where a run is, as its first rank has noted when it began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunNote {
     /// The output directory.
     pub(crate) directory: PathBuf,
-    /// When the directory's link to its latest checkpoint was made.
-    latest: Option<SystemTime>,
+    /// The newest checkpoint by then, and when it was saved.
+    newest: Option<(String, SystemTime)>,
 }
 
 impl RunNote {
     fn of(directory: PathBuf) -> RunNote {
         RunNote {
-            latest: latest(&directory),
+            newest: newest(&directory),
             directory,
         }
     }
 
-    /// Whether a checkpoint was saved since.
-    pub(crate) fn has_new_checkpoint(&self) -> bool {
-        match latest(&self.directory) {
-            // A process may be killed after it has written the first checkpoint, and before the link to it.
-            None => !Store::of(&self.directory).tags().is_empty(),
-            now => now != self.latest,
-        }
+    /// The newest checkpoint, if it was saved since.
+    pub(crate) fn new_checkpoint(&self) -> Option<String> {
+        let now = newest(&self.directory)?;
+        (Some(&now) != self.newest.as_ref()).then_some(now.0)
+    }
+
+    /// The newest checkpoint when the run began.
+    pub(crate) fn first_checkpoint(&self) -> Option<&str> {
+        self.newest.as_ref().map(|(tag, _)| tag.as_str())
     }
 
     /// Whether the run has left without a record of its end.
@@ -53,9 +58,22 @@ impl RunNote {
     }
 }
 
-fn latest(directory: &Path) -> Option<SystemTime> {
-    let link = Store::of(directory).directory().join(LATEST);
-    std::fs::symlink_metadata(link).ok()?.modified().ok()
+/// The newest checkpoint from which a run goes on with the same bits: that of a failure may be of the middle of an iteration,
+/// and has an older state of a hook that has crashed.
+fn newest(directory: &Path) -> Option<(String, SystemTime)> {
+    let store = Store::of(directory);
+    let latest = store.latest().filter(|tag| tag != FAILED);
+    let tag = latest
+        .filter(|tag| store.path_of(tag).is_dir())
+        .or_else(|| {
+            let mut others = store.newest_first().into_iter();
+            others.find(|tag| tag != FAILED && checkpoint::read(&store.path_of(tag)).is_ok())
+        })?;
+    let saved = std::fs::metadata(store.path_of(&tag))
+        .ok()?
+        .modified()
+        .ok()?;
+    Some((tag, saved))
 }
 
 /// The directory in which this process was told to meet others.
@@ -81,6 +99,13 @@ pub(super) fn note_loss(is_late: bool) {
     }
 }
 
+/// Notes that the run ends because a hook's process has ended: it could come further if it were started again.
+pub(crate) fn note_accident() {
+    if let Some(place) = place() {
+        drop(std::fs::write(place.join(ACCIDENT), ""));
+    }
+}
+
 /// What the ranks have told, in the directory where they meet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'a>(pub(crate) &'a Path);
@@ -97,6 +122,11 @@ impl Told<'_> {
         self.0.join(LOST).exists()
     }
 
+    /// Whether the run has ended because a hook's process had.
+    pub(crate) fn is_accident(self) -> bool {
+        self.0.join(ACCIDENT).exists()
+    }
+
     /// Whether a rank has waited for another in vain.
     pub(crate) fn is_late(self) -> bool {
         self.0.join(LATE).exists()
@@ -106,21 +136,24 @@ impl Told<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::LATEST;
 
     #[test]
     fn a_checkpoint_is_new_if_it_was_saved_since_the_note() {
         let place = tempfile::tempdir().expect("a directory");
-        let link = |tag: &str| {
-            let checkpoints = place.path().join("checkpoints");
-            std::fs::create_dir_all(&checkpoints).expect("made");
+        let checkpoints = place.path().join("checkpoints");
+        let save = |tag: &str| {
+            std::fs::create_dir_all(checkpoints.join(tag)).expect("made");
             std::fs::write(checkpoints.join(LATEST), tag).expect("written");
         };
         let note = RunNote::of(place.path().to_owned());
-        assert!(!note.has_new_checkpoint());
-        link("a");
-        assert!(note.has_new_checkpoint());
+        assert_eq!(note.new_checkpoint(), None);
+        save("a");
+        assert_eq!(note.new_checkpoint().as_deref(), Some("a"));
         let note = RunNote::of(place.path().to_owned());
-        assert!(!note.has_new_checkpoint());
+        assert_eq!(note.new_checkpoint(), None);
+        save(FAILED);
+        assert_eq!(note.new_checkpoint(), None);
         assert!(note.is_without_an_end());
         std::fs::write(place.path().join("run.json"), "{}").expect("written");
         assert!(!note.is_without_an_end());

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use clap::Args;
 
 use super::watch::Ending;
+use crate::checkpoint::LATEST;
 use crate::cli::{output, resume};
 use crate::diagnostic::Diagnostic;
 use crate::team::meeting::RunNote;
@@ -32,6 +33,16 @@ pub(super) struct Attempt {
     pub(super) left: u32,
 }
 
+/// What a run starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Beginning,
+    /// The checkpoint saved last, if there is one.
+    Last,
+    /// A checkpoint that is named.
+    Named,
+}
+
 impl Attempt {
     /// The attempt after this one, if its end was an accident and one is left. `run` is what its first rank has noted.
     pub(super) fn next(
@@ -43,15 +54,7 @@ impl Attempt {
         if !ending.is_accident() || self.left == 0 {
             return None;
         }
-        let has_new = run.is_some_and(RunNote::has_new_checkpoint);
-        let words = if has_new {
-            let mut words = resume::without_resume(self.words.iter().cloned());
-            words.push("--resume".to_owned());
-            words
-        } else {
-            // As before: from the beginning, or from the checkpoint that this attempt has resumed from.
-            self.words.clone()
-        };
+        let words = run.map_or_else(|| self.words.clone(), |run| self.words_after(run));
         let size = match least {
             Some(least) => {
                 (self.size.saturating_sub(ending.killed)).max(least.get().min(self.size))
@@ -65,13 +68,49 @@ impl Attempt {
         })
     }
 
+    /// The arguments with which a run goes on that has begun with these.
+    fn words_after(&self, run: &RunNote) -> Vec<String> {
+        let start = self.start();
+        // By now the checkpoint saved last may be that of the failure.
+        let first = run.first_checkpoint().filter(|_| start == Start::Last);
+        let tag = run.new_checkpoint().or_else(|| first.map(str::to_owned));
+        let mut words = resume::without_resume(self.words.iter().cloned());
+        match tag {
+            Some(tag) => words.push(format!("--resume={tag}")),
+            None if start == Start::Named => return self.words.clone(),
+            // Whatever is in the directory is this run's.
+            None => words.push("--overwrite".to_owned()),
+        }
+        words
+    }
+
+    /// What this attempt starts from, by its arguments.
+    fn start(&self) -> Start {
+        let mut words = self.words.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            let named = match word {
+                "--resume-if-exists" => None,
+                "--resume" => words.next().filter(|next| !next.starts_with('-')),
+                _ => match word.strip_prefix("--resume=") {
+                    Some(named) => Some(named),
+                    None => continue,
+                },
+            };
+            return match named {
+                None | Some(LATEST) => Start::Last,
+                Some(_) => Start::Named,
+            };
+        }
+        Start::Beginning
+    }
+
     /// Says that this attempt begins, of `all` that are allowed.
     pub(super) fn announce(&self, all: u32) {
         let number = all - self.left;
-        let from = if self.words.iter().any(|word| word.starts_with("--resume")) {
-            "from its last checkpoint"
-        } else {
-            "from the beginning, since it has no checkpoint"
+        let mut words = self.words.iter().rev();
+        let from = match words.find_map(|word| word.strip_prefix("--resume=")) {
+            Some(tag) => format!("from its checkpoint `{tag}`"),
+            None => "as it began, since it has no checkpoint of its own".to_owned(),
         };
         let ranks = match self.size {
             1 => String::new(),
@@ -90,6 +129,7 @@ mod tests {
     const KILLED: Ending = Ending {
         code: 137,
         killed: 2,
+        is_by_hook: false,
         is_requested: false,
     };
 
@@ -135,6 +175,27 @@ mod tests {
             ..attempt(4)
         };
         assert_eq!(last.next(KILLED, None, None), None);
+    }
+
+    #[test]
+    fn what_an_attempt_starts_from_is_in_its_arguments() {
+        for (words, start) in [
+            ("run.json --set a=1", Start::Beginning),
+            ("run.json --overwrite", Start::Beginning),
+            ("run.json --resume", Start::Last),
+            ("run.json --resume --set a=1", Start::Last),
+            ("run.json --resume latest", Start::Last),
+            ("run.json --resume-if-exists", Start::Last),
+            ("run.json --resume=epoch-2", Start::Named),
+            ("run.json --resume epoch-2", Start::Named),
+        ] {
+            let words = words.split(' ').map(str::to_owned).collect();
+            let attempt = Attempt {
+                words,
+                ..attempt(1)
+            };
+            assert_eq!(attempt.start(), start, "{:?}", attempt.words);
+        }
     }
 
     #[test]

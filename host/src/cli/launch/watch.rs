@@ -45,14 +45,19 @@ pub(super) struct Ending {
     pub(super) code: u8,
     /// Ranks that were killed, not by this process.
     pub(super) killed: usize,
+    /// Whether a hook's process has ended, and the run with it.
+    pub(super) is_by_hook: bool,
     /// Whether a signal to this process asked for it.
     pub(super) is_requested: bool,
 }
 
 impl Ending {
-    /// Whether the run could come further if it were started again: a rank was killed, has crashed or did not come back.
+    /// Whether the run could come further if it were started again: a rank or a hook's process was killed, has crashed or did
+    /// not come back.
     pub(super) fn is_accident(self) -> bool {
-        !self.is_requested && (self.killed > 0 || matches!(self.code, exit::CRASH | exit::HANG))
+        let is_one =
+            self.killed > 0 || self.is_by_hook || matches!(self.code, exit::CRASH | exit::HANG);
+        is_one && !self.is_requested
     }
 }
 
@@ -211,6 +216,8 @@ impl Watch<'_> {
                            them has called `_exit`";
             output::diagnostics(&[Diagnostic::new(problem)]);
         }
+        let is_of_hook = matches!(self.ending.code, exit::HOOK | exit::PLUGIN);
+        self.ending.is_by_hook = is_of_hook && self.told.is_accident();
         self.ending
     }
 }

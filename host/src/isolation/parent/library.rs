@@ -73,8 +73,22 @@ impl IsolatedLibrary {
         Ok(library)
     }
 
-    /// Starts a process and opens the library there; returns the plugin's description too.
+    /// Starts a process and opens the library there; another if that is killed from outside. Returns the plugin's description
+    /// too.
     fn start(
+        &self,
+        run_directory: Option<&Path>,
+        preparation: Preparation,
+    ) -> Result<(HookProcess, Vec<u8>), Cause> {
+        match self.start_once(run_directory, preparation.clone()) {
+            Err(Cause::Trial(fault)) if fault.is_from_outside() => {
+                self.start_once(run_directory, preparation)
+            }
+            started => started,
+        }
+    }
+
+    fn start_once(
         &self,
         run_directory: Option<&Path>,
         preparation: Preparation,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 const HOOK: &str = "python";
 
 /// What its process gets besides its rules.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Preparation {
     /// More files and directories that it may read.
     pub(super) read: Vec<PathBuf>,

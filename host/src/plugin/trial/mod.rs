@@ -119,7 +119,7 @@ fn try_all(
     if fresh.is_empty() {
         return Ok(Vec::new());
     }
-    let together = parent::run(fresh, limit)?;
+    let together = try_once(fresh, limit)?;
     let Err(fault) = &together.result else {
         warnings.extend(together.warning(fresh));
         return Ok(all(fresh, &Ok(())));
@@ -129,7 +129,7 @@ fn try_all(
     }
     let mut tried = Vec::new();
     for &candidate in fresh {
-        let alone = parent::run(&[candidate], limit)?;
+        let alone = try_once(&[candidate], limit)?;
         warnings.extend(alone.warning(&[candidate]));
         tried.push((candidate.sha256.clone(), alone.result));
     }
@@ -138,6 +138,16 @@ fn try_all(
         return Ok(all(fresh, &Err(fault.clone())));
     }
     Ok(tried)
+}
+
+/// Tries libraries in one child; in another if that was killed from outside.
+#[cfg(target_os = "linux")]
+fn try_once(libraries: &[&Candidate], limit: Duration) -> std::io::Result<parent::TrialOutcome> {
+    let outcome = parent::run(libraries, limit)?;
+    match &outcome.result {
+        Err(fault) if fault.is_from_outside() => parent::run(libraries, limit),
+        _ => Ok(outcome),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
