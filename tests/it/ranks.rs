@@ -249,6 +249,23 @@ fn an_error_on_one_rank_ends_all_with_its_code_and_a_checkpoint() {
 }
 
 #[test]
+fn what_counts_for_all_ranks_has_the_same_state_on_each() {
+    let place = Workplace::new(&[PLUGINS, &["sconce-plugin-metrics"]].concat());
+    let counts = json!({"hook": "classification", "config": {"top_k": [2], "scores": ["accuracy", "roc_auc"]}});
+    // In the second epoch, after evaluations, and at the end.
+    let manifest = with_hook(&manifest(mlp(), digits()), counts);
+    place.write(&with_hook(&manifest, save("after_iter", 6, "amid")));
+    run_on(&place, 3, &[]).expect(0, &[]);
+    for tag in ["amid", "end"] {
+        let hooks = place.read(&format!("out/checkpoints/{tag}/hooks.json"));
+        let hooks: Vec<Value> = serde_json::from_str(&hooks).expect("JSON");
+        let state = hooks.iter().find(|hook| hook["name"] == "classification");
+        let state = state.expect("it has a state");
+        assert_eq!(state["ranks"], Value::Null, "{tag}: {state}");
+    }
+}
+
+#[test]
 fn a_hook_that_is_switched_off_on_one_rank_is_off_on_all() {
     let counts = |at: &str| {
         let more = json!({"rank": 1, "counts_ranks": true, "text": "no more"});

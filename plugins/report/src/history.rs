@@ -13,8 +13,9 @@ const MOST_POINTS: usize = 2000;
 /// Data collected over the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct History {
-    /// Number of training batches in an epoch.
-    pub(crate) batches: u64,
+    /// The epoch of training in progress, or the last one.
+    #[serde(default)]
+    pub(crate) pass: EpochPass,
     /// Metrics at the ends of passes, in the order of their first appearance.
     pub(crate) metrics: Vec<Curve>,
     /// Index into `metrics`, by `phase/name`.
@@ -30,6 +31,31 @@ pub(crate) struct History {
     pub(crate) events: Vec<Event>,
     /// The last finished confusion matrices, by phase.
     pub(crate) matrices: Vec<(String, Matrix)>,
+}
+
+/// Where an epoch of training began, and how long it is: the number of iterations may differ from epoch to epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EpochPass {
+    /// Epochs finished before it.
+    pub(crate) epoch: u64,
+    /// Iterations finished before it.
+    pub(crate) iteration: u64,
+    /// Its iterations.
+    pub(crate) iterations: u64,
+}
+
+impl EpochPass {
+    /// Progress of training in epochs, including fractions, after this many iterations; `None` before the first epoch.
+    pub(crate) fn place(self, iteration: u64) -> Option<f64> {
+        let done = iteration.saturating_sub(self.iteration);
+        (self.iterations > 0).then(|| self.epoch as f64 + done as f64 / self.iterations as f64)
+    }
+
+    fn check(self) -> Result<()> {
+        state::check_count("epoch", self.epoch)?;
+        state::check_count("iteration", self.iteration)?;
+        state::check_count("iterations", self.iterations)
+    }
 }
 
 /// Curve of a phase's metric, or of a parameter group's learning rate.
@@ -89,7 +115,7 @@ impl History {
     /// Rejects a state that no run can have saved: counters out of bounds, matrices that are not
     /// square.
     pub(crate) fn check(&self) -> Result<()> {
-        state::check_count("batches", self.batches)?;
+        self.pass.check()?;
         state::check_count("stride", self.stride)?;
         for event in &self.events {
             state::check_count("epoch", event.epoch)?;
@@ -325,6 +351,18 @@ fn push_at(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn epochs_may_have_different_numbers_of_iterations() {
+        assert_eq!(EpochPass::default().place(3), None);
+        let second = EpochPass {
+            epoch: 1,
+            iteration: 8,
+            iterations: 4,
+        };
+        let places = [8, 10, 12].map(|iteration| second.place(iteration));
+        assert_eq!(places, [Some(1.0), Some(1.5), Some(2.0)]);
+    }
 
     #[test]
     fn checkpoints_that_are_gone_or_replaced_are_not_listed() {

@@ -30,7 +30,7 @@ use config::Config;
 use confusion::Matrix;
 use ending::Ending;
 use environment::Environment;
-use history::{Event, History};
+use history::{EpochPass, Event, History};
 use page::{Page, Standing};
 
 struct Report {
@@ -52,10 +52,8 @@ struct Report {
 impl Report {
     /// Progress of training in epochs, including fractions.
     fn place(&self, task: &TaskView<'_>) -> f64 {
-        if self.history.batches == 0 {
-            return task.epoch() as f64;
-        }
-        task.iteration() as f64 / self.history.batches as f64
+        let place = self.history.pass.place(task.iteration());
+        place.unwrap_or(task.epoch() as f64)
     }
 
     fn tell(&mut self, task: &TaskView<'_>, kind: &str, text: String) {
@@ -144,7 +142,11 @@ impl Hook for Report {
     fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         self.matrix.counts.fill(0);
         if task.phase() == Phase::Train {
-            self.history.batches = task.batches();
+            self.history.pass = EpochPass {
+                epoch: task.epoch(),
+                iteration: task.iteration(),
+                iterations: task.batches(),
+            };
             let at = self.place(task);
             // An epoch begun before a resume or a roll back, which is reopened with the counters of its
             // start, has its learning rates already.

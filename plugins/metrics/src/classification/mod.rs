@@ -89,10 +89,10 @@ impl Decisions {
         self.probabilities.len() as u64 == self.confusion.total()
     }
 
+    /// Forgets everything, the number of classes too: the states of ranks that have counted and of those that had nothing to count
+    /// are then the same.
     fn clear(&mut self) {
-        self.confusion.clear();
-        self.hits.fill(0);
-        self.probabilities.clear();
+        *self = Decisions::default();
     }
 
     /// Rejects states that no pass saves.
