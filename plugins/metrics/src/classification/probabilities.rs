@@ -80,12 +80,6 @@ impl Probabilities {
         self.targets.len()
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.width = 0;
-        self.values.clear();
-        self.targets.clear();
-    }
-
     /// Rejects states that no pass saves.
     pub(crate) fn check(&self) -> Result<()> {
         let classes = self.width.max(2);

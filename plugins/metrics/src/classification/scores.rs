@@ -183,11 +183,6 @@ impl Confusion {
         self.counts.iter().sum()
     }
 
-    /// Sets all counts to 0.
-    pub(crate) fn clear(&mut self) {
-        self.counts.fill(0);
-    }
-
     pub(crate) fn row_sum(&self, target: usize) -> u64 {
         (0..self.classes)
             .map(|prediction| self.at(target, prediction))

@@ -148,6 +148,4 @@ fn a_matrix_of_nothing_has_no_scores_and_one_may_grow() {
         (confusion.at(1, 0), confusion.at(2, 2), confusion.total()),
         (2, 1, 3)
     );
-    confusion.clear();
-    assert_eq!((confusion.classes, confusion.total()), (3, 0));
 }
