@@ -87,6 +87,13 @@ pub(super) const PAGES: [Page; 5] = [
                 ),
             ),
             (
+                "sconce run FILE --restarts N",
+                Runs(
+                    &["sconce run mine.json --restarts 2 --output restarted"],
+                    &["stopped by `stop-after`"],
+                ),
+            ),
+            (
                 "sconce run FILE --ui",
                 Runs(
                     &["sconce run mine.json --ui --limit-train 2 --output watched"],
