@@ -105,7 +105,7 @@ fn the_script_for_slurm_has_directives_that_sbatch_takes() {
     }
 }
 
-/// Runs the script for Slurm with stand-ins for Slurm's programs, of which `scontrol` notes what it is told.
+/// Runs the script for Slurm with stand-ins for Slurm's programs, of which `scontrol` notes its arguments.
 fn run_script(place: &Workplace, restarts: u32) -> Finished {
     let programs = place.path("programs");
     fs::create_dir_all(&programs).expect("made");

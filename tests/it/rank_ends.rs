@@ -146,7 +146,10 @@ fn a_run_that_is_started_again_has_the_bits_of_one_to_which_nothing_happened() {
     // Without a checkpoint it begins again.
     let hooks = [struck("kill", 0)];
     let (place, finished) = ended(&hooks, 60.0, &["run", "manifest.json", "--restarts", "3"]);
-    finished.expect(0, &["restart 1 of 3: the run goes on as it began"]);
+    finished.expect(
+        0,
+        &["restart 1 of 3: the run begins again, since it has no checkpoint of its own"],
+    );
     assert!(weights(&place) == expected);
     // One that comes down every time has its restarts.
     let again = json!({"hook": "wrecker", "config": {"at": "after_iter", "how": "kill", "after_iteration": 4}});
@@ -171,7 +174,7 @@ fn a_run_goes_on_with_fewer_ranks_where_that_changes_nothing() {
     ];
     let hooks = [saves(), struck("kill", 2)];
     let (place, finished) = ended(&hooks, 60.0, &arguments);
-    let words = "restart 1 of 1: the run goes on from its checkpoint `here` on 2 ranks";
+    let words = "restart 1 of 1: the run goes on from its checkpoint `here`, on 2 ranks";
     finished.expect(0, &[words]);
     assert!(weights(&place) == undisturbed());
     let mut manifest = manifest(&[]);

@@ -562,7 +562,10 @@ fn begin_record(
     manifest: &Value,
     prepared: &Prepared,
 ) -> Result<(), StartFailure> {
-    meeting::note_run(directory);
+    meeting::note_run(directory).map_err(|error| {
+        let problem = format!("where the run is can't be noted for its launcher: {error}");
+        StartFailure::usage(vec![Diagnostic::new(problem)])
+    })?;
     save_manifest(directory, manifest)?;
     save_data_listing(directory, &prepared.files)?;
     source::save(directory, &prepared.manifest.base)?;

@@ -228,13 +228,9 @@ impl Facts {
 
     /// How another rank's facts differ from these.
     fn difference(&self, other: &Facts) -> Option<String> {
-        let by_name = |facts: &Facts| -> HashMap<String, String> {
-            let parts = facts.parts.iter().cloned();
-            parts.collect()
-        };
-        let (own, others) = (by_name(self), by_name(other));
+        let (own, others) = (self.by_name(), other.by_name());
         for (name, value) in &other.parts {
-            match own.get(name) {
+            match own.get(name.as_str()) {
                 Some(first) if first == value => {}
                 Some(first) => return Some(format!("{name} {value}, on the first {first}")),
                 None => {
@@ -242,12 +238,16 @@ impl Facts {
                 }
             }
         }
-        let missing = self
-            .parts
-            .iter()
-            .find(|(name, _)| !others.contains_key(name))?;
-        let (name, value) = missing;
+        let mut own = self.parts.iter();
+        let (name, value) = own.find(|(name, _)| !others.contains_key(name.as_str()))?;
         Some(format!("it lacks what the first has: {name} {value}"))
+    }
+
+    fn by_name(&self) -> HashMap<&str, &str> {
+        let parts = self.parts.iter();
+        parts
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
     }
 }
 
@@ -261,24 +261,28 @@ fn of_manifest(manifest: &serde_json::Value) -> Vec<(String, String)> {
     let leaves = json_path::leaves(&manifest).into_iter();
     leaves
         .map(|(path, value)| {
-            let value = value.to_string();
+            let whole = value.to_string();
+            let mut shown = shortened(&whole);
             // What is compared is the whole value, of which a message shows the beginning.
-            let whole = match shortened(&value) {
-                short if short == value => String::new(),
-                _ => format!(" (SHA-256 {})", fingerprint(value.as_bytes())),
-            };
-            let shown = shortened(&value);
-            (
-                format!("`{path}` of the manifest is"),
-                format!("{shown}{whole}"),
-            )
+            if shown != whole {
+                let _ = write!(shown, " (SHA-256 {})", fingerprint(whole.as_bytes()));
+            }
+            (format!("`{path}` of the manifest is"), shown)
         })
         .collect()
 }
 
 /// Hash of this program's file; of one that can't be read, why.
 fn program() -> String {
-    let hashed = std::fs::File::open("/proc/self/exe").and_then(ContentHash::of_reader);
+    // Another file may be at this program's path by now.
+    let running = PathBuf::from("/proc/self/exe");
+    let file = if cfg!(target_os = "linux") {
+        Ok(running)
+    } else {
+        std::env::current_exe()
+    };
+    let hashed = file.and_then(std::fs::File::open);
+    let hashed = hashed.and_then(ContentHash::of_reader);
     match hashed {
         Ok((hash, _)) => hash.to_string(),
         Err(error) => format!("(it can't be read: {error})"),

@@ -204,8 +204,8 @@ impl Trainer<'_> {
         };
         let hooks = self.hooks.hooks().iter();
         let off = hooks.filter(|hook| hook.is_disabled() && hook.spec.ranks == HookRanks::All);
-        let off = off.map(|hook| hook.spec.name.clone());
-        let new: Vec<String> = off.filter(|name| !ranks.off.contains(name)).collect();
+        let new = off.filter(|hook| !ranks.off.contains(&hook.spec.name));
+        let new: Vec<String> = new.map(|hook| hook.spec.name.clone()).collect();
         ranks.off.extend(new.iter().cloned());
         new
     }

@@ -3,6 +3,7 @@
 //! A process may end without a word, or with the exit code of something else. Whoever waits for it must know whether the run
 //! was over, where its checkpoints are, and whether the others have waited for it in vain.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -31,12 +32,16 @@ pub(crate) struct RunNote {
     pub(crate) directory: PathBuf,
     /// The newest checkpoint by then, and when it was saved.
     newest: Option<(String, SystemTime)>,
+    /// Whether there were checkpoints by then, of whatever kind.
+    had_checkpoints: bool,
 }
 
 impl RunNote {
-    fn of(directory: PathBuf) -> RunNote {
+    /// What is to be noted of a run in this directory that begins now.
+    pub(crate) fn of(directory: PathBuf) -> RunNote {
         RunNote {
             newest: newest(&directory),
+            had_checkpoints: !Store::of(&directory).tags().is_empty(),
             directory,
         }
     }
@@ -50,6 +55,11 @@ impl RunNote {
     /// The newest checkpoint when the run began.
     pub(crate) fn first_checkpoint(&self) -> Option<&str> {
         self.newest.as_ref().map(|(tag, _)| tag.as_str())
+    }
+
+    /// Whether the run began in a directory without checkpoints, so that all that are there by now are its own.
+    pub(crate) fn is_from_the_beginning(&self) -> bool {
+        !self.had_checkpoints
     }
 
     /// Whether the run has left without a record of its end.
@@ -81,14 +91,17 @@ fn place() -> Option<PathBuf> {
     std::env::var_os(launcher::DIRECTORY).map(PathBuf::from)
 }
 
-/// Notes where the run is that this process, its first rank, begins. Without the note the launcher can't go on with it.
-pub(crate) fn note_run(directory: &Path) {
+/// Notes where the run is that this process, its first rank, begins.
+///
+/// # Errors
+///
+/// If the note can't be written: without it the launcher would start the run again as it began, over what it has saved.
+pub(crate) fn note_run(directory: &Path) -> io::Result<()> {
     let Some(place) = place() else {
-        return;
+        return Ok(());
     };
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-    let text = serde_json::to_vec(&RunNote::of(directory)).unwrap_or_default();
-    drop(files::write_atomically(&place.join(RUN), &text));
+    let note = RunNote::of(std::path::absolute(directory)?);
+    files::write_atomically(&place.join(RUN), &serde_json::to_vec(&note)?)
 }
 
 /// Notes that this rank has lost another, or has waited for it in vain.
@@ -148,6 +161,7 @@ mod tests {
         };
         let note = RunNote::of(place.path().to_owned());
         assert_eq!(note.new_checkpoint(), None);
+        assert!(note.is_from_the_beginning());
         save("a");
         assert_eq!(note.new_checkpoint().as_deref(), Some("a"));
         let note = RunNote::of(place.path().to_owned());

@@ -26,6 +26,7 @@ mod gpus;
 mod header;
 pub(crate) mod launcher;
 pub(crate) mod machine;
+#[cfg_attr(not(unix), allow(dead_code, reason = "read by `sconce launch`"))]
 pub(crate) mod meeting;
 mod open;
 #[expect(unsafe_code, reason = "calls a plugin's table")]

@@ -77,9 +77,12 @@ impl Attempt {
         let mut words = resume::without_resume(self.words.iter().cloned());
         match tag {
             Some(tag) => words.push(format!("--resume={tag}")),
-            None if start == Start::Named => return self.words.clone(),
             // Whatever is in the directory is this run's.
-            None => words.push("--overwrite".to_owned()),
+            None if run.is_from_the_beginning() && start != Start::Named => {
+                words.push("--overwrite".to_owned());
+            }
+            // What was there before is not this process's to remove.
+            None => return self.words.clone(),
         }
         words
     }
@@ -107,16 +110,20 @@ impl Attempt {
     /// Says that this attempt begins, of `all` that are allowed.
     pub(super) fn announce(&self, all: u32) {
         let number = all - self.left;
-        let mut words = self.words.iter().rev();
-        let from = match words.find_map(|word| word.strip_prefix("--resume=")) {
-            Some(tag) => format!("from its checkpoint `{tag}`"),
-            None => "as it began, since it has no checkpoint of its own".to_owned(),
-        };
         let ranks = match self.size {
             1 => String::new(),
-            size => format!(" on {size} ranks"),
+            size => format!(", on {size} ranks"),
         };
-        let warning = format!("restart {number} of {all}: the run goes on {from}{ranks}");
+        let mut words = self.words.iter().rev();
+        let tag = words.find_map(|word| word.strip_prefix("--resume="));
+        let what = match (self.start(), tag) {
+            (Start::Beginning, _) => {
+                format!("begins again, since it has no checkpoint of its own{ranks}")
+            }
+            (_, Some(tag)) => format!("goes on from its checkpoint `{tag}`{ranks}"),
+            (_, None) => format!("starts from where it was resumed{ranks}"),
+        };
+        let warning = format!("restart {number} of {all}: the run {what}");
         output::diagnostics(&[Diagnostic::warning(warning)]);
     }
 }
@@ -124,6 +131,7 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::{FORMAT, Store};
     use crate::exit;
 
     const KILLED: Ending = Ending {
@@ -195,6 +203,37 @@ mod tests {
                 ..attempt(1)
             };
             assert_eq!(attempt.start(), start, "{:?}", attempt.words);
+        }
+    }
+
+    #[test]
+    fn what_was_there_before_the_run_is_never_removed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let checkpoint = place.path().join("checkpoints/failed");
+        let words_after = |word: &str| {
+            let run = RunNote::of(place.path().to_owned());
+            let attempt = Attempt {
+                words: ["run.json", word].map(str::to_owned).into(),
+                ..attempt(1)
+            };
+            attempt.words_after(&run)
+        };
+        assert_eq!(
+            words_after("--resume-if-exists"),
+            ["run.json", "--overwrite"]
+        );
+        assert_eq!(words_after("--overwrite"), ["run.json", "--overwrite"]);
+        assert_eq!(
+            words_after("--resume=/runs/a"),
+            ["run.json", "--resume=/runs/a"]
+        );
+        // That of a failure of another run, which this one has resumed from.
+        std::fs::create_dir_all(&checkpoint).expect("made");
+        let index = format!(r#"{{"format": {FORMAT}, "host": "", "files": []}}"#);
+        std::fs::write(checkpoint.join("index.json"), index).expect("written");
+        assert_eq!(Store::of(place.path()).tags(), ["failed"]);
+        for word in ["--resume-if-exists", "--resume", "--resume=failed"] {
+            assert_eq!(words_after(word), ["run.json", word]);
         }
     }
 

@@ -138,10 +138,11 @@ impl Watch<'_> {
 
     /// A rank that the others have lost, though it ended with 0: something in it has called `_exit`.
     fn look_for_one_that_left(&mut self) {
-        if !matches!(self.ending.code, exit::DONE | exit::TRAINING) || !self.told.has_lost() {
+        if !matches!(self.ending.code, exit::DONE | exit::TRAINING) {
             return;
         }
-        let Some((rank, status)) = self.ranks.successful().next() else {
+        let left = self.ranks.successful().next();
+        let Some((rank, status)) = left.filter(|_| self.told.has_lost()) else {
             return;
         };
         self.ending.code = exit::CRASH;
