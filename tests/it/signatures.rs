@@ -504,3 +504,42 @@ fn installed_plugins_keep_their_signatures() {
     place.sconce(&arguments).expect(0, &[]);
     assert!(!installed.exists() && !signature_of(&installed).exists());
 }
+
+#[test]
+fn what_a_signed_plugin_opens_by_itself_is_refused_where_signatures_are_demanded() {
+    let place = Workplace::new(&[]);
+    place.write_text("other.c", "int other = 1;\n");
+    let Some(other) = place.add_c_plugin(&place.path("other.c").to_string_lossy(), &[]) else {
+        return;
+    };
+    let hidden = place.path("other.so");
+    fs::rename(&other, &hidden).expect("moved");
+    let opens = format!(
+        "#include <dlfcn.h>\n__attribute__((constructor)) static void open_it(void) {{\n    \
+         (void)dlopen(\"{}\", RTLD_NOW);\n}}\n",
+        hidden.display()
+    );
+    let source = fs::read_to_string(sconce_tests::workspace().join(CLIP)).expect("a source");
+    place.write_text("clip.c", &format!("{source}\n{opens}"));
+    let library = place.add_c_plugin(&place.path("clip.c").to_string_lossy(), &[]);
+    let library = library.expect("a compiler");
+    let lab = Signer::new();
+    lab.sign(&library);
+    let entry = || json!("clip");
+    let mut trusted = trusting(&lab);
+    trust(&place, trusted.clone());
+    run(&place, entry()).expect(0, &[]);
+    trusted["unsigned"] = json!("refuse");
+    trust(&place, trusted.clone());
+    let words = [
+        "it has loaded what no signature covers",
+        "other.so",
+        "its code has run in this process by now",
+    ];
+    run(&place, entry()).expect(3, &words);
+    // And what the environment adds is named.
+    trusted["except"] = json!([place.path("plugins")]);
+    trust(&place, trusted);
+    let checked = place.sconce_in(&["check", "manifest.json"], &[("LD_LIBRARY_PATH", "/tmp")]);
+    checked.expect(0, &["`LD_LIBRARY_PATH` in the environment"]);
+}

@@ -130,6 +130,8 @@ impl Workplace {
             .args(arguments)
             .current_dir(self.directory.path())
             .env_remove("SCONCE_PLUGIN_PATH")
+            // Cargo sets it for what it runs.
+            .env_remove("LD_LIBRARY_PATH")
             // Keeps out the plugins installed by the user who runs the tests.
             .env("XDG_DATA_HOME", self.directory.path().join("data-home"))
             .env("XDG_STATE_HOME", self.directory.path().join("state-home"))

@@ -14,10 +14,14 @@ use sconce_plugin_api::ext::Extension;
 use serde_json::Value;
 
 use super::c_root::CRoot;
+#[cfg(target_os = "linux")]
+use super::companions::Loaded;
 use super::entry_error::EntryError;
 use super::opening::{CreateEntry, open_now};
 use super::refusal::{Cause, PluginRefusal};
 use super::surroundings::ProcessSurroundings;
+#[cfg(target_os = "linux")]
+use super::trust;
 use crate::faults::Origin;
 
 /// Whether a library's code has run in this process.
@@ -52,8 +56,16 @@ impl Library {
     /// process are detected and undone.
     pub(crate) fn open_from(path: &Path, file: &Path) -> Result<Library, PluginRefusal> {
         let before = ProcessSurroundings::look();
+        #[cfg(target_os = "linux")]
+        let loaded = trust::is_demanded(path).then(Loaded::now);
         let opened = Library::open_quietly(file);
         let changes = before.restore("when it was opened");
+        #[cfg(target_os = "linux")]
+        if let Some(strangers) = loaded.map(|loaded| loaded.strangers(file))
+            && !strangers.is_empty()
+        {
+            return Err(PluginRefusal::new(path, Cause::Companions(strangers)));
+        }
         let mut library = opened.map_err(|refusal| PluginRefusal::new(path, refusal.cause))?;
         path.clone_into(&mut library.path);
         library.warnings = told(path, changes);

@@ -35,6 +35,9 @@ pub(crate) mod blueprint;
 mod c_root;
 pub mod catalogue;
 mod change;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "asks the loader what is loaded")]
+pub(crate) mod companions;
 pub mod compatibility;
 pub(crate) mod copy;
 pub mod entry_error;

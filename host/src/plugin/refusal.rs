@@ -106,6 +106,12 @@ pub enum Cause {
         listed(.0)
     )]
     Dependencies(Vec<String>),
+    /// Libraries have come into this process with it that no signature covers, where one is demanded.
+    #[error(
+        "it has loaded what no signature covers: {}; its code has run in this process by now",
+        listed(.0)
+    )]
+    Companions(Vec<String>),
     /// The trusted keys can't be read.
     #[error("the trusted keys can't be read: {0}")]
     TrustStore(String),
@@ -187,6 +193,7 @@ impl Cause {
             Cause::Altered(_)
             | Cause::Untrusted(_)
             | Cause::Dependencies(_)
+            | Cause::Companions(_)
             | Cause::Signer { .. }
             | Cause::TrustStore(_) => "signature",
             Cause::Fingerprint { .. } | Cause::Changed => "fingerprint",
@@ -233,7 +240,7 @@ impl Cause {
                 "if you trust who made it, add the key by `sconce trust add NAME KEY`; for plugins of your own, name \
                  their directory under `except` in trust.json"
             }
-            Cause::Dependencies(_) => {
+            Cause::Dependencies(_) | Cause::Companions(_) => {
                 "link them into the plugin, install them where the system looks for libraries, or, if they are your own, name \
                  the plugin's directory under `except` in trust.json"
             }

@@ -64,6 +64,8 @@ use crate::clock::Lap;
 use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
+#[cfg(target_os = "linux")]
+use crate::plugin::{companions, trust};
 use crate::run::{StartTimes, TrainingPlan};
 
 /// A manifest with everything it refers to, found and checked; nothing has been created yet.
@@ -100,7 +102,7 @@ pub fn check(
         .apply(&mut manifest)
         .map_err(StartFailure::usage)?;
     times.manifest = lap.end();
-    let mut warnings = Vec::new();
+    let mut warnings = Vec::from_iter(unsigned_by_loader());
     // Plugins are inspected, and tried in another process, while the data is being read; their code runs in
     // this process only after both are done.
     let (found, data) = std::thread::scope(|scope| {
@@ -132,6 +134,28 @@ pub fn check(
             Err(failures.fold(StartFailure::none(), StartFailure::and))
         }
     }
+}
+
+/// The warning that the loader takes libraries from where no signature is looked at, though plugins must be signed.
+#[cfg(target_os = "linux")]
+fn unsigned_by_loader() -> Option<Diagnostic> {
+    let names = companions::variables();
+    if names.is_empty() || !trust::are_demanded() {
+        return None;
+    }
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let problem = format!(
+        "{} in the environment: what the system's loader takes from there, no signature covers, though `trust.json` \
+         refuses what is unsigned",
+        names.join(", ")
+    );
+    let hint = "unset it, unless what it names is your own; processes of hooks don't get it";
+    Some(Diagnostic::warning(problem).hint(hint))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unsigned_by_loader() -> Option<Diagnostic> {
+    None
 }
 
 /// Loads the data that a manifest describes, if any.

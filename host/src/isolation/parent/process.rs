@@ -16,6 +16,7 @@ use super::super::ending::Ending;
 use super::environment;
 use super::orphans;
 use super::output::Output;
+use crate::plugin::{companions, trust};
 use crate::signals;
 use crate::subprocess;
 
@@ -74,6 +75,9 @@ impl HookProcess {
         if let Some(sandbox) = &sandbox {
             environment::restrict(&mut command, &sandbox.variables);
             command.envs(sandbox.added.iter().map(|(name, value)| (name, value)));
+        }
+        if trust::are_demanded() {
+            companions::without_variables(&mut command);
         }
         let mark = orphans::mark();
         command.env(orphans::VARIABLE, &mark);

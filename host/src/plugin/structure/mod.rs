@@ -13,6 +13,8 @@ mod pe;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_os = "linux")]
+pub(super) use elf::is_systems;
 pub use fault::StructureFault;
 pub use format::Format;
 

@@ -17,7 +17,9 @@ mod store;
 pub use current::current;
 pub(super) use current::how_to_trust;
 pub use key::{Key, KeyId};
+#[cfg(target_os = "linux")]
+pub(crate) use signature::are_demanded;
 pub use signature::file_of;
-pub(super) use signature::{check, check_dependencies, read};
+pub(super) use signature::{check, check_dependencies, is_demanded, read};
 pub use state::SignatureState;
 pub use store::{TrustStore, TrustedKey, UnsignedPolicy, VARIABLE, file, is_name};

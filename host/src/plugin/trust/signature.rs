@@ -70,14 +70,21 @@ pub(in crate::plugin) fn check_dependencies(path: &Path, outside: &[String]) -> 
     if outside.is_empty() {
         return Ok(());
     }
-    // Where the keys can't be read, the gate before this one has said so.
-    let is_demanded = current()
-        .is_ok_and(|store| store.unsigned == UnsignedPolicy::Refuse && !store.excepts(path));
-    if is_demanded {
+    if is_demanded(path) {
         Err(Cause::Dependencies(outside.to_vec()))
     } else {
         Ok(())
     }
+}
+
+/// Whether the library at `path` must be signed. Where the keys can't be read, an earlier gate says so.
+pub(in crate::plugin) fn is_demanded(path: &Path) -> bool {
+    current().is_ok_and(|store| store.unsigned == UnsignedPolicy::Refuse && !store.excepts(path))
+}
+
+/// Whether plugins must be signed, but for exceptions. Where the keys can't be read, the gates say so.
+pub(crate) fn are_demanded() -> bool {
+    current().is_ok_and(|store| store.unsigned == UnsignedPolicy::Refuse)
 }
 
 /// Who has signed these bytes; the error says in what they, or the signature, differ from what was signed.

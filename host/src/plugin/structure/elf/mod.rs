@@ -19,6 +19,9 @@ mod segments;
 mod symbols;
 mod word;
 
+#[cfg(target_os = "linux")]
+pub(in crate::plugin) use outside::is_systems;
+
 use super::{Needs, StructureFault};
 use dynamic::Dynamic;
 use segments::Segments;

@@ -52,7 +52,7 @@ pub(super) fn places(
 }
 
 /// Whether a path leads into a directory of the system, without words that the loader replaces.
-fn is_systems(path: &str) -> bool {
+pub(in crate::plugin) fn is_systems(path: &str) -> bool {
     let path = Path::new(path);
     let mut parts = path.components();
     let is_plain = parts.all(|part| match part {
