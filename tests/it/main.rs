@@ -8,6 +8,7 @@
 //! | `order` | which mount points are called, in which order, with which counters |
 //! | `outside_input` | a checkpoint from elsewhere, or a path with `~`, touches nothing outside the run |
 //! | `requests` | what hooks ask for is served, or refused with a reason |
+//! | `arguments` | wrong arguments are refused in the same words in every language and process |
 //! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
 //! | `crashes`, `hangs` | one that brings the process down, or does not come back, is named too |
 //! | `isolation` | hooks in processes of their own do the same, and end alone |
@@ -76,6 +77,7 @@
 )]
 
 mod after_training;
+mod arguments;
 mod author;
 mod autoencoder;
 mod averages;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-use sconce_tests::{Workplace, edit, patched, tiny, until};
+use sconce_tests::{Workplace, edit, patched, python_with, tiny, until};
 use serde_json::{Value, json};
 
 const WRECKER: &str = "sconce-fixture-wrecker";
@@ -364,5 +364,82 @@ fn hooks_loaded_again_at_every_iteration_leave_the_same_weights_and_files() {
                 "{file} with {environment:?}"
             );
         }
+    }
+}
+
+/// A hook in Python that says once what it is, and how many iterations all its instances have seen.
+fn counter(word: &str, more: &str) -> String {
+    format!(
+        "import helper, sconce\n{more}\n\nclass Counter(sconce.Hook):\n    \
+         def __init__(self, config, setup):\n        self.seen, self.said = 0, False\n\n    \
+         def after_iter(self, task):\n        self.seen += 1\n        if not self.said:\n            \
+         print('{word}', helper.WORD, self.seen > 1)\n        self.said = True\n\n    \
+         def state_dict(self):\n        return {{'seen': self.seen}}\n\n    \
+         def load_state_dict(self, state):\n        self.seen = state['seen']\n"
+    )
+}
+
+#[test]
+fn a_hook_in_python_gets_its_new_code_and_what_lies_beside_it() {
+    let Some(python) = python_with(&[]) else {
+        return;
+    };
+    for isolation in ["none", "process"] {
+        let place = Workplace::new(&["sconce-plugin-python"]);
+        place.write_text("case.py", &counter("first", ""));
+        place.write_text("helper.py", "WORD = 'old'\n");
+        let config = json!({"file": "case.py", "python": python});
+        let entry =
+            json!({"hook": "python", "name": "case", "isolation": isolation, "config": config});
+        let running = Running::at(place, json!([entry]));
+        let says = |words: &str| {
+            until(words, || {
+                running.place.read("log.txt").contains(words).then_some(())
+            });
+        };
+        let reloaded = |arguments: &[&str]| {
+            let finished = running.place.sconce(arguments).expect(0, &[]);
+            finished.stdout
+        };
+        let (named, all) = (
+            ["reload", "out", "--hook", "case", "--wait"],
+            ["reload", "out", "--wait"],
+        );
+        says("case: first old False");
+        assert!(!reloaded(&all).contains("is reloaded"), "nothing is new");
+        running.place.write_text("case.py", &counter("other", ""));
+        let words = reloaded(&all);
+        assert!(words.contains("`case` is reloaded: 0.1.0 ("), "{words}");
+        says("case: other old True");
+        // What it imports, of the same length and perhaps in the same second.
+        running.place.write_text("helper.py", "WORD = 'new'\n");
+        reloaded(&named);
+        says("case: other new True");
+        running
+            .place
+            .write_text("case.py", &counter("wrong", "1 +"));
+        let refused = running
+            .place
+            .sconce(&named)
+            .expect(3, &["the old one goes on"]);
+        let words = "the new library fails when the hook is created";
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+        let kept = fs::read_dir(running.place.path("out/plugins")).expect("they are kept");
+        let kept = kept.flatten().map(|entry| entry.path());
+        let kept: Vec<PathBuf> = kept.collect();
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert_eq!(
+            fs::read_to_string(&kept[0]).ok(),
+            Some(counter("other", ""))
+        );
+        let (log, record) = running.end();
+        assert!(!log.contains("wrong new"), "{log}");
+        let history = record["history"].as_array().expect("a list");
+        assert_eq!(history.len(), 3);
+        let (first, second) = (&history[0], &history[1]);
+        assert_eq!(first["from"]["sha256"], first["to"]["sha256"]);
+        assert_ne!(first["from"]["script"], first["to"]["script"]);
+        assert_eq!(first["to"]["script"], second["from"]["script"]);
+        assert_eq!(history[2]["kind"], "reload-refused");
     }
 }

@@ -47,7 +47,7 @@ pub(crate) use passes::{Passes, Results};
 pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
-pub(crate) use tables::{C_TABLE, LossQueries, lent_before, set_root};
+pub(crate) use tables::{C_TABLE, LossQueries, lent_before, readable, set_root};
 pub use tables::{EXTENSIONS, root};
 pub use values::{PublishedValues, ValueContent};
 pub use witness::{HookAction, Witness};

@@ -12,6 +12,24 @@ pub struct LibraryId {
     pub version: String,
     /// SHA-256 of the file.
     pub sha256: String,
+    /// SHA-256 of the hook's own file, if it is one in Python that the manifest names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+}
+
+impl LibraryId {
+    /// Version and first digits for people.
+    pub(crate) fn shown(&self) -> String {
+        let script = self.script.as_deref().map(short);
+        let script = script.map(|script| format!(", file {script}"));
+        let library = short(&self.sha256);
+        format!("{} ({library}{})", self.version, script.unwrap_or_default())
+    }
+}
+
+/// The first digits of a fingerprint.
+fn short(sha256: &str) -> &str {
+    sha256.get(..8).unwrap_or(sha256)
 }
 
 /// An event in the life of a run's hooks, in its record and its checkpoints.

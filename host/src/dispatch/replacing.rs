@@ -158,6 +158,7 @@ impl Dispatcher {
         let before = LibraryId {
             version: hook.spec.version.clone(),
             sha256: hook.spec.sha256.clone(),
+            script: None,
         };
         if let Some(library) = library {
             hook.spec.version.clone_from(&library.version);

@@ -60,6 +60,7 @@ pub use origin::AssignmentOrigin;
 pub use overlay::{Assignment, Overlay, VARIABLE};
 pub use reload::ReloadAt;
 pub use script::EntryForm;
+pub(crate) use script::Script;
 pub use source::JsonSource;
 pub use train::TrainConfig;
 pub use validate_every::{IterationInterval, ValidateEvery};

@@ -1,11 +1,12 @@
 //! Entries for hooks that are Python files: `{"hook": "hooks/f1.py", "config": {…}}`, which stands for the hook `python`
 //! with that file and configuration, and with the environment `.venv` beside the manifest if there is one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::{HookEntry, json_path};
+use crate::digest;
 
 /// The virtual environment beside the manifest, where the tools of Python put it.
 const ENVIRONMENT: &str = ".venv";
@@ -97,6 +98,29 @@ fn named_file(hook: &str) -> Option<(&str, Option<&str>)> {
     (Path::new(file).extension()? == "py").then_some((file, class))
 }
 
+/// The code of a hook in Python: its own, beside the library that all such hooks have.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// The file that the manifest names. None for a module, which Python finds.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Script {
+    /// That of a hook of this kind with this configuration, if it is one in Python.
+    pub(crate) fn of(kind: &str, config: &Value) -> Option<Script> {
+        let file = config.get("file").and_then(Value::as_str);
+        (kind == PYTHON).then(|| Script {
+            file: file.map(PathBuf::from),
+        })
+    }
+
+    /// SHA-256 of the file, if there is one that can be read.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let bytes = fs_err::read(self.file.as_ref()?).ok()?;
+        Some(digest::fingerprint(&bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -119,6 +143,15 @@ mod tests {
         let config = json!({"file": "lab/f1.py", "config": {}});
         assert_eq!(stem(&entry), Some("f1"));
         assert_eq!(Value::from(entry.config), config);
+    }
+
+    #[test]
+    fn a_hook_in_python_is_its_file_or_what_python_finds() {
+        let file = |kind, config| Script::of(kind, &config).map(|script| script.file);
+        let path = Some(PathBuf::from("a.py"));
+        assert_eq!(file(PYTHON, json!({"file": "a.py"})), Some(path));
+        assert_eq!(file(PYTHON, json!({"module": "lab.a"})), Some(None));
+        assert_eq!(file("save-file", json!({"file": "a.py"})), None);
     }
 
     #[test]

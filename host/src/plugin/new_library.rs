@@ -20,6 +20,19 @@ pub(crate) struct NewLibrary {
     pub(crate) sha256: String,
     /// The hook's description there.
     pub(crate) hook: HookMetadata,
+    /// The hook's own code, if it is one in Python.
+    pub(crate) script: Option<NewScript>,
+}
+
+/// The file of a hook in Python, as it is now.
+#[derive(Clone, Debug)]
+pub(crate) struct NewScript {
+    /// Its path. None for a module, which Python finds.
+    pub(crate) path: Option<PathBuf>,
+    /// SHA-256 of what the hook was created from.
+    pub(crate) before: Option<String>,
+    /// SHA-256 of what it is now.
+    pub(crate) now: Option<String>,
 }
 
 /// The hook whose library is replaced.
@@ -79,6 +92,7 @@ pub(crate) fn look(old: &OldLibrary) -> Result<NewLibrary, String> {
         version: metadata.version.clone(),
         sha256: inspected.sha256().to_owned(),
         hook: hook.clone(),
+        script: None,
     })
 }
 

@@ -99,7 +99,9 @@ pub use observer::{Now, Observer};
 pub use plan::TrainingPlan;
 pub use profile::{HookCopies, HookTiming, Profile};
 pub(crate) use reload::ReloadService;
-pub(crate) use reloads::{ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads};
+pub(crate) use reloads::{
+    LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads,
+};
 pub use remote::{Remote, RemoteRequest};
 pub use report::{Divergence, RunOutcome, RunReport};
 pub use resumption::Resume;

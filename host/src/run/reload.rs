@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::Trainer;
 use super::failure::{Leave, RunError};
-use super::reloads::{ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads};
+use super::reloads::{LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads};
 use crate::checkpoint::{HistoryRecord, LibraryId, MOST_RECORDS};
 use crate::dispatch::ReloadPolicy;
 use crate::hook_id::HookId;
@@ -167,27 +167,39 @@ impl Trainer<'_> {
             .blueprint_of(id)
             .map(|(_, old)| old.opened.clone());
         let swapped = Instant::now();
-        let before = match self.exchange(id, blueprint, Some(library), &state)? {
+        let mut before = match self.exchange(id, blueprint, Some(library), &state)? {
             Ok(before) => before,
             Err(reason) => return Ok(Err(reason)),
         };
+        let script = library.script.as_ref();
+        before.script = script.and_then(|script| script.before.clone());
         let after = LibraryId {
             version: library.version.clone(),
             sha256: library.sha256.clone(),
+            script: script.and_then(|script| script.now.clone()),
         };
         if let Some(service) = &self.outside.reloads {
-            if let Some(old) = old {
-                service.reloader.keep(&before.sha256, &old);
+            if before.sha256 != after.sha256 {
+                if let Some(old) = old {
+                    service.reloader.keep(&before.sha256, "so", &old);
+                }
+                let new = &library.file.file;
+                service.reloader.keep(&after.sha256, "so", new);
             }
-            service.reloader.keep(&after.sha256, &library.file.file);
-            service.waiting.note_loaded(name, &after.sha256);
+            let path = script.and_then(|script| script.path.as_ref());
+            if let (Some(sha256), Some(path)) = (&after.script, path) {
+                service.reloader.keep(sha256, "py", path);
+            }
+            let now = LoadedCode {
+                sha256: after.sha256.clone(),
+                script: after.script.clone(),
+            };
+            service.waiting.note_loaded(name, now);
         }
         let message = format!(
-            "{} ({}) to {} ({}), with a state of {} bytes, in {:.1} ms ({:.1} ms for the change)",
-            before.version,
-            short(&before.sha256),
-            after.version,
-            short(&after.sha256),
+            "{} to {}, with a state of {} bytes, in {:.1} ms ({:.1} ms for the change)",
+            before.shown(),
+            after.shown(),
             state.len(),
             begin.elapsed().as_secs_f64() * 1e3,
             swapped.elapsed().as_secs_f64() * 1e3,
@@ -279,9 +291,4 @@ impl Trainer<'_> {
         }
         Ok(())
     }
-}
-
-/// The first digits of a fingerprint.
-fn short(sha256: &str) -> &str {
-    sha256.get(..8).unwrap_or(sha256)
 }

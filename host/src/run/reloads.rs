@@ -20,8 +20,17 @@ pub(crate) struct Reloads(Arc<Waiting>);
 struct Waiting {
     is_asked: AtomicBool,
     orders: Mutex<VecDeque<ReloadOrder>>,
-    /// SHA-256 of the libraries that hooks were given, by the hooks' names.
-    loaded: Mutex<BTreeMap<String, String>>,
+    /// What hooks were given, by the hooks' names.
+    loaded: Mutex<BTreeMap<String, LoadedCode>>,
+}
+
+/// What a hook is created from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoadedCode {
+    /// SHA-256 of its library.
+    pub(crate) sha256: String,
+    /// SHA-256 of its own file, if it is one in Python.
+    pub(crate) script: Option<String>,
 }
 
 /// Hooks to be given new libraries together.
@@ -64,8 +73,8 @@ pub(crate) trait Reloader {
     /// Tells who asked what became of it.
     fn answer(&self, request: &str, results: &[ReloadResult]);
 
-    /// Keeps the libraries of a hook before and after, for whoever resumes the run or wants to know.
-    fn keep(&self, sha256: &str, file: &Path);
+    /// Keeps a library, or a file in Python, that a hook had or has now, for whoever resumes the run or wants to know.
+    fn keep(&self, sha256: &str, extension: &str, file: &Path);
 }
 
 /// What became of a request for one hook.
@@ -100,17 +109,17 @@ impl Reloads {
         next
     }
 
-    /// Notes which library a hook has now.
-    pub(crate) fn note_loaded(&self, hook: &str, sha256: &str) {
-        self.loaded_now().insert(hook.to_owned(), sha256.to_owned());
+    /// Notes what a hook has now.
+    pub(crate) fn note_loaded(&self, hook: &str, code: LoadedCode) {
+        self.loaded_now().insert(hook.to_owned(), code);
     }
 
-    /// SHA-256 of the library that a hook was given, if it was given any.
-    pub(crate) fn loaded(&self, hook: &str) -> Option<String> {
+    /// What a hook was given, if it was given anything.
+    pub(crate) fn loaded(&self, hook: &str) -> Option<LoadedCode> {
         self.loaded_now().get(hook).cloned()
     }
 
-    fn loaded_now(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+    fn loaded_now(&self) -> MutexGuard<'_, BTreeMap<String, LoadedCode>> {
         self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -222,11 +222,14 @@ impl<'view> Tensor<'view> {
         let wrong = |what: &str| {
             let name = self.name();
             Err(HookError::new(format_args!(
-                "the host's tensor `{name}` is wrong: {what}"
+                "the tensor `{name}` is wrong: {what}"
             )))
         };
         if self.abi.device_type != 1 {
             return wrong("it is not in this machine's main memory");
+        }
+        if self.abi.type_lanes != 1 {
+            return wrong("its elements are vectors");
         }
         if self.abi.dimensions > 0 && (self.abi.shape.is_null() || self.abi.strides.is_null()) {
             return wrong("it has neither shape nor strides");

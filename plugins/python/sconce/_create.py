@@ -1,8 +1,10 @@
 """What the host calls: creates hooks, saves their states, ends."""
 
 import atexit
+import contextlib
 import difflib
 import gc
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -19,7 +21,9 @@ from ._task import Module, Task
 from ._tensor import Tensor
 
 _native = _Native()
+# Hooks' own files, and hashes of the sources of all that was imported from beside them.
 _loaded = {}
+_hashes = {}
 
 
 def begin(switch_interval):
@@ -30,11 +34,59 @@ def begin(switch_interval):
 
 
 def _load(file, module):
-    """The module with the hook."""
-    if module:
-        if os.getcwd() not in sys.path:
-            sys.path.append(os.getcwd())
-        return importlib.import_module(module)
+    """The module with the hook, anew if it or what lies beside it has changed since it was imported."""
+    directory = os.path.dirname(file) if file else os.getcwd()
+    _forget_changed(directory)
+    loaded = _load_file(file) if file else _import(module, directory)
+    for source in _sources(directory).values():
+        _hashes.setdefault(source, _hash(source))
+    return loaded
+
+
+def _sources(directory):
+    """The files of modules that lie below a directory, by the modules' names; neither this package's nor those that are installed."""
+    below = os.path.join(directory, "")
+    found = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        is_below = isinstance(file, str) and file.startswith(below) and file.endswith(".py")
+        if is_below and "site-packages" not in file and name.split(".")[0] not in (__package__, "__main__"):
+            found[name] = file
+    return found
+
+
+def _hash(file):
+    try:
+        with open(file, "rb") as opened:
+            return hashlib.sha256(opened.read()).digest()
+    except OSError:
+        return None
+
+
+def _forget_changed(directory):
+    """Has the modules below a directory imported anew if one of them has changed. Hooks that were created from them keep them."""
+    sources = _sources(directory)
+    changed = [file for file in sources.values() if file in _hashes and _hash(file) != _hashes[file]]
+    if not changed:
+        return
+    for name, file in sources.items():
+        del sys.modules[name]
+        _loaded.pop(file, None)
+        _hashes.pop(file, None)
+    for file in changed:
+        # Python knows compiled code by a file's size and the second of its last change.
+        with contextlib.suppress(OSError):
+            os.remove(importlib.util.cache_from_source(file))
+    importlib.invalidate_caches()
+
+
+def _import(module, directory):
+    if directory not in sys.path:
+        sys.path.append(directory)
+    return importlib.import_module(module)
+
+
+def _load_file(file):
     known = _loaded.get(file)
     if known is not None:
         return known

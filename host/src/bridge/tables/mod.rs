@@ -60,6 +60,7 @@ pub(crate) use c::TABLE as C_TABLE;
 pub(crate) use loss::LossQueries;
 pub(crate) use tensors::lent_before;
 pub(super) use tensors::why_not_lent;
+pub(crate) use values::readable;
 
 /// Another root for the hooks of this process.
 static OTHER_ROOT: OnceLock<Static<&'static HostRoot>> = OnceLock::new();

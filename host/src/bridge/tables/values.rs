@@ -113,14 +113,35 @@ unsafe extern "C" fn set_tensor(
     }
 }
 
+/// What is wrong with elements of no known type.
+const UNKNOWN: &str = "its elements are of a type that this host does not know";
+
+/// A plugin's tensor, whose elements lie where it says and are of a known type.
+///
+/// # Errors
+///
+/// What is wrong with it.
+///
+/// # Safety
+///
+/// The shape, strides and data that `abi` points to must be readable as long as it is borrowed.
+pub(crate) unsafe fn readable(abi: &TensorAbi) -> Result<tensor::Tensor<'_>, String> {
+    // SAFETY: the caller promises that everything `abi` points to is readable.
+    let tensor = unsafe { tensor::Tensor::borrowed(*abi) }.map_err(|error| error.to_string())?;
+    match tensor.dtype() {
+        Some(_) => Ok(tensor),
+        None => Err(UNKNOWN.to_owned()),
+    }
+}
+
 /// Copies a plugin's tensor.
 ///
 /// # Safety
 ///
-/// The shape, strides and data that `abi` points to must be readable during the call.
+/// As for [`readable`], during the call.
 unsafe fn copied(abi: &TensorAbi) -> Result<Tensor, String> {
-    // SAFETY: the caller promises that everything `abi` points to is readable during the call.
-    let tensor = unsafe { tensor::Tensor::borrowed(*abi) }.map_err(|error| error.to_string())?;
+    // SAFETY: guaranteed by the caller.
+    let tensor = unsafe { readable(abi) }?;
     match tensor.dtype() {
         Some(tensor::DType::F32) => with_elements::<f32, _>(&tensor, |x| x),
         Some(tensor::DType::F64) => with_elements::<f64, _>(&tensor, |x| x),
@@ -131,7 +152,7 @@ unsafe fn copied(abi: &TensorAbi) -> Result<Tensor, String> {
         Some(tensor::DType::I64) => with_elements::<i64, _>(&tensor, |x| x),
         Some(tensor::DType::U32) => with_elements::<u32, _>(&tensor, |x| x),
         Some(tensor::DType::U8) => with_elements::<u8, _>(&tensor, |x| x),
-        _ => Err("its elements are of a type that this host does not know".to_owned()),
+        _ => Err(UNKNOWN.to_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::channel::Arena;
 use super::super::message::{Ask, TensorForm};
 use super::session::{self, Answer, Session};
 use super::tables::passed_on;
-use crate::bridge::refuse;
+use crate::bridge::{readable, refuse};
 
 pub(super) static TABLE: ValuesTable = ValuesTable {
     set,
@@ -28,8 +28,11 @@ unsafe extern "C" fn set(
 ) -> u32 {
     // SAFETY: name, text and error are borrowed for the call.
     unsafe {
-        let (Some(name), Some(json)) = (name.read(), json.read()) else {
-            return refuse(error, Status::INVALID, "a name or value is not valid UTF-8");
+        let Some(name) = name.read() else {
+            return refuse(error, Status::INVALID, "the name is not valid UTF-8");
+        };
+        let Some(json) = json.read() else {
+            return refuse(error, Status::INVALID, "the value is not valid UTF-8");
         };
         let answer = session::with(|session| {
             let answer = session.ask(&Ask::ValueSet(keep, name, json));
@@ -49,9 +52,15 @@ unsafe extern "C" fn set_tensor(
 ) -> u32 {
     // SAFETY: name, tensor and error are borrowed for the call.
     unsafe {
-        let (Some(name), Some(tensor)) = (name.read(), tensor.as_ref()) else {
-            return refuse(error, Status::INVALID, "a name is not valid UTF-8");
+        let Some(tensor) = tensor.as_ref() else {
+            return Status::INVALID.0;
         };
+        let Some(name) = name.read() else {
+            return refuse(error, Status::INVALID, "the name is not valid UTF-8");
+        };
+        if let Err(problem) = readable(tensor) {
+            return refuse(error, Status::INVALID, &problem);
+        }
         let answer = session::with(|session| give(session, keep, name, tensor));
         passed_on(answer.as_ref(), error)
     }
@@ -61,7 +70,7 @@ unsafe extern "C" fn set_tensor(
 ///
 /// # Safety
 ///
-/// `tensor` must be a view of memory that is borrowed for the call.
+/// `tensor` must be [readable] memory that is borrowed for the call.
 unsafe fn give(session: &mut Session, keep: u32, name: &str, tensor: &TensorAbi) -> Answer {
     let too_large = || Answer {
         status: Status::ERROR.0,

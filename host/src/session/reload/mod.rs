@@ -15,7 +15,7 @@ use std::path::Path;
 use super::{HookPlan, Prepared, Ready, StartFailure};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::ReloadPolicy;
-use crate::manifest::{Manifest, ReloadAt};
+use crate::manifest::{Manifest, ReloadAt, Script};
 use crate::plugin::new_library::OldLibrary;
 use crate::run::{ReloadService, Reloads};
 use rehearsal::RunReloader;
@@ -122,6 +122,7 @@ fn watched(plan: &HookPlan, manifest: &Manifest) -> Watched {
             signed_by: entry.and_then(|entry| entry.signed_by.clone()),
         },
         sha256: spec.sha256.clone(),
+        script: Script::of(&plan.kind, &plan.config),
         policy: spec.reload,
     }
 }

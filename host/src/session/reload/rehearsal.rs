@@ -109,6 +109,10 @@ impl Reloader for RunReloader {
         shared: &BridgeState<'_>,
     ) -> Result<HookBlueprint, String> {
         self.rehearse(library, old, state, shared)?;
+        if library.sha256 == spec.sha256 {
+            // Its own code alone is new, which the library reads when the hook is created.
+            return Ok(old.clone());
+        }
         library.file.keep();
         let opened = match &old.library {
             HookLibrary::Here(_) => {
@@ -149,9 +153,9 @@ impl Reloader for RunReloader {
         request::answer(&self.directory, &answer);
     }
 
-    fn keep(&self, sha256: &str, file: &Path) {
+    fn keep(&self, sha256: &str, extension: &str, file: &Path) {
         let directory = self.directory.join("plugins");
-        let kept = directory.join(format!("{sha256}.so"));
+        let kept = directory.join(format!("{sha256}.{extension}"));
         let is_digest = sha256.len() == 64 && sha256.bytes().all(|digit| digit.is_ascii_hexdigit());
         if !is_digest || kept.exists() {
             return;

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::request::{self, ReloadAnswer, ReloadRequest};
 use crate::dispatch::ReloadPolicy;
+use crate::manifest::Script;
 use crate::nearest::nearest;
-use crate::plugin::new_library::{OldLibrary, look, stamp};
-use crate::run::{ReloadCandidate, ReloadOrder, ReloadResult, Reloads};
+use crate::plugin::new_library::{NewScript, OldLibrary, look, stamp};
+use crate::run::{LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloads};
 
 /// How often the thread looks for a request.
 const LOOK: Duration = Duration::from_millis(100);
@@ -32,8 +33,22 @@ pub(crate) struct Watched {
     pub(crate) library: OldLibrary,
     /// SHA-256 of the library with which the run began.
     pub(crate) sha256: String,
+    /// Its own code, if it is one in Python.
+    pub(crate) script: Option<Script>,
     /// When it is loaded again.
     pub(crate) policy: ReloadPolicy,
+}
+
+/// What [`stamp`] says of a hook's files.
+type Stamps = Vec<Option<(u64, SystemTime)>>;
+
+impl Watched {
+    fn stamps(&self) -> Stamps {
+        let script = self.script.as_ref();
+        let file = script.and_then(|script| script.file.as_deref());
+        let files = [Some(self.library.path.as_path()), file];
+        files.into_iter().flatten().map(stamp).collect()
+    }
 }
 
 /// The running thread; it ends when this value is dropped.
@@ -119,10 +134,12 @@ struct Watch {
     refuses: Option<&'static str>,
 }
 
-/// A hook's file, as it was when it was last looked at.
+/// A hook's files, as they were when they were last looked at.
 struct WatchedFile {
     hook: Watched,
-    stamp: Option<(u64, SystemTime)>,
+    /// What the run began with.
+    first: LoadedCode,
+    stamps: Stamps,
     /// When it was first seen to be different, and whether that has been dealt with.
     changed: Option<Instant>,
 }
@@ -130,20 +147,35 @@ struct WatchedFile {
 impl WatchedFile {
     fn new(hook: Watched) -> WatchedFile {
         WatchedFile {
-            stamp: stamp(&hook.library.path),
+            first: LoadedCode {
+                sha256: hook.sha256.clone(),
+                script: hook.script.as_ref().and_then(Script::fingerprint),
+            },
+            stamps: hook.stamps(),
             hook,
             changed: None,
         }
     }
 
-    /// The hook's new library, if there is one: another than the one that it has now.
-    fn candidate(&self, reloads: &Reloads) -> ReloadCandidate {
+    /// The hook's new library, or new code in Python, if there is any: other than what it has now. What a hook in Python imports
+    /// is not known here, so one that is asked for by its name has always changed.
+    fn candidate(&self, reloads: &Reloads, is_named: bool) -> ReloadCandidate {
         let known = reloads.loaded(&self.hook.hook);
-        let known = known.as_ref().unwrap_or(&self.hook.sha256);
-        let library = look(&self.hook.library).and_then(|library| {
-            if library.sha256 == *known {
-                return Err(format!("`{}` {UNCHANGED}", library.path.display()));
+        let known = known.unwrap_or_else(|| self.first.clone());
+        let script = self.hook.script.as_ref();
+        let library = look(&self.hook.library).and_then(|mut library| {
+            let now = script.and_then(Script::fingerprint);
+            let is_same = library.sha256 == known.sha256 && now == known.script;
+            let path = script.and_then(|script| script.file.clone());
+            if is_same && !(is_named && script.is_some()) {
+                let path = path.unwrap_or(library.path);
+                return Err(format!("`{}` {UNCHANGED}", path.display()));
             }
+            library.script = script.is_some().then_some(NewScript {
+                path,
+                before: known.script,
+                now,
+            });
             Ok(library)
         });
         ReloadCandidate {
@@ -178,7 +210,7 @@ impl Watch {
         let is_wanted =
             |file: &&WatchedFile| hook.as_ref().is_none_or(|hook| *hook == file.hook.hook);
         let wanted = self.files.iter().filter(is_wanted);
-        let wanted = wanted.map(|file| file.candidate(&self.reloads));
+        let wanted = wanted.map(|file| file.candidate(&self.reloads, hook.is_some()));
         let mut hooks: Vec<ReloadCandidate> = wanted.collect();
         if hook.is_none() {
             // The others are not worth a word.
@@ -216,18 +248,18 @@ impl Watch {
             if file.hook.policy != ReloadPolicy::Changed {
                 continue;
             }
-            let now = stamp(&file.hook.library.path);
-            if now != file.stamp {
-                file.stamp = now;
+            let now = file.hook.stamps();
+            if now != file.stamps {
+                file.stamps = now;
                 file.changed = Some(Instant::now());
             }
             let Some(since) = file.changed.map(|changed| changed.elapsed()) else {
                 continue;
             };
-            if since < SETTLED || now.is_none() {
+            if since < SETTLED || file.stamps.contains(&None) {
                 continue;
             }
-            let candidate = file.candidate(&self.reloads);
+            let candidate = file.candidate(&self.reloads, false);
             match &candidate.library {
                 // Perhaps it is still being written or copied.
                 Err(_) if since < PATIENCE => continue,

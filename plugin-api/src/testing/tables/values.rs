@@ -89,10 +89,12 @@ unsafe extern "C" fn set(
         let Some(stage) = stage(context) else {
             return Status::INVALID.0;
         };
-        let text = json.read().unwrap_or_default();
-        let value = serde_json::from_str::<serde::de::IgnoredAny>(text)
-            .map(|_| FakeValue::Json(text.into()))
-            .map_err(|error| format!("the value is not valid JSON: {error}"));
+        let value = match json.read() {
+            Some(text) => serde_json::from_str::<serde::de::IgnoredAny>(text)
+                .map(|_| FakeValue::Json(text.into()))
+                .map_err(|error| format!("the value is not valid JSON: {error}")),
+            None => Err("the value is not valid UTF-8".to_owned()),
+        };
         match publish(stage, keep, name.read(), value) {
             Ok(()) => Status::OK.0,
             Err((status, message)) => refuse(error, status, &message),
