@@ -221,7 +221,12 @@ fn a_call_in_which_the_process_ends_has_not_happened_whatever_it_did() {
 fn what_is_shared_with_the_host_cannot_be_used_against_it() {
     let alone = place();
     alone.run(&edit(tiny(), "/hooks", json!(["recorder"])));
-    for how in ["cut-memory", "fill-bells", "cut-breadcrumbs"] {
+    for how in [
+        "cut-memory",
+        "forge-orders",
+        "fill-bells",
+        "cut-breadcrumbs",
+    ] {
         for sandbox in [false, true] {
             let place = place();
             let finished = wrecked(&place, "after_iter", how, json!({"sandbox": sandbox}));
@@ -259,7 +264,7 @@ fn a_user_without_a_state_directory_loses_the_breadcrumbs_of_isolated_hooks_alon
 
 /// What a hook's process has of the host: descriptors, and mappings that are shared.
 #[test]
-fn a_hooks_process_has_two_bells_and_one_mapping_of_the_host_beside_its_output() {
+fn a_hooks_process_has_two_bells_and_two_mappings_of_the_host_beside_its_output() {
     let place = place();
     let entry = json!([{"hook": "wrecker", "name": "bad", "sandbox": true,
         "config": {"at": "after_iter", "how": "hang", "after_iteration": 2}}]);
@@ -281,16 +286,7 @@ fn a_hooks_process_has_two_bells_and_one_mapping_of_the_host_beside_its_output()
         let is_open = is_mapped(hook, "libsconce_fixture_wrecker");
         (names.len() == 6 && is_open).then_some((hook, names))
     });
-    let shared: Vec<String> = fs::read_to_string(format!("/proc/{hook}/maps"))
-        .expect("its mappings")
-        .lines()
-        .filter(|line| {
-            line.split_whitespace()
-                .nth(1)
-                .is_some_and(|rights| rights.ends_with('s'))
-        })
-        .map(str::to_owned)
-        .collect();
+    let shared = shared_mappings(hook);
     assert_eq!(names[0], "/dev/null");
     let output = names.iter().filter(|name| **name == names[1]);
     assert_eq!(output.count(), 3, "its output, and a duplicate: {names:?}");
@@ -299,10 +295,42 @@ fn a_hooks_process_has_two_bells_and_one_mapping_of_the_host_beside_its_output()
         bells.iter().all(|name| name.starts_with("pipe:")),
         "two bells: {names:?}"
     );
-    assert!(
-        shared.len() == 1 && shared[0].contains("memfd:sconce-hook"),
-        "{shared:?}"
-    );
+    // What the host writes can't be written to there, and the host writes to lent tensors alone.
+    let [to_hook, from_hook] = ["/memfd:sconce-to-hook", "/memfd:sconce-from-hook"];
+    let pairs = |pairs: &[(&str, &str)]| {
+        let owned = pairs
+            .iter()
+            .map(|(name, rights)| (name.to_string(), rights.to_string()));
+        owned.collect::<Vec<_>>()
+    };
+    assert_eq!(shared, pairs(&[(from_hook, "rw-s"), (to_hook, "r--s")]));
+    let of_host = shared_mappings(run.0.id());
+    let of_host = of_host
+        .into_iter()
+        .filter(|(name, _)| name.contains("sconce-"));
+    let expected = [
+        (from_hook, "r--s"),
+        (from_hook, "rw-s"),
+        (from_hook, "r--s"),
+        (to_hook, "rw-s"),
+    ];
+    let mut expected = pairs(&expected);
+    expected.sort_unstable();
+    assert_eq!(of_host.collect::<Vec<_>>(), expected);
+}
+
+/// A process's shared mappings of files in memory, with their rights, sorted.
+fn shared_mappings(process: u32) -> Vec<(String, String)> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).expect("its mappings");
+    let words = maps
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut shared: Vec<_> = words
+        .filter(|words| words.get(1).is_some_and(|rights| rights.ends_with('s')))
+        .map(|words| (words.get(5).unwrap_or(&"").to_string(), words[1].to_owned()))
+        .collect();
+    shared.sort_unstable();
+    shared
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::suspects::Suspects;
 use super::trail::Trail;
 use crate::exit;
 use crate::hook_id::HookId;
+use crate::isolation;
 use crate::signals;
 
 /// Environment variable that requests a core file in addition to the report.
@@ -207,6 +208,11 @@ fn code_of(suspects: &Suspects) -> Vec<(usize, usize, HookId)> {
 
 /// Handler of [`SIGNALS`].
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut c_void) {
+    // A page of the memory that is shared with a hook's process is that hook's fault.
+    // SAFETY: `info` is what the system passed to this handler.
+    if signal == libc::SIGBUS && unsafe { isolation::replace_page(info) } {
+        return;
+    }
     // SAFETY: the context was leaked when it was installed and is only read, so the pointer is null
     // or valid.
     let Some(context) = (unsafe { CONTEXT.load(Ordering::SeqCst).as_ref() }) else {

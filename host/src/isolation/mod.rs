@@ -3,9 +3,9 @@
 //! The plugin is unmodified: its library is opened in a child process, this program's own executable with the hidden
 //! subcommand `hook-host`, and never in this one. Whatever it does there ends at most that process.
 //!
-//! **Parts.** `channel` is shared memory with a message area for each direction, and room for tensors; `message` is what is
-//! written there; `ending` says how a child ended. `parent` starts a child (`process`), stands in for the hook (`proxy`),
-//! answers what the hook asks of the host by the host's own tables (`serve`), and lends it tensors (`lent`). `child` opens
+//! **Parts.** `channel` exchanges messages through shared `memory`, which has an area for each direction, and room for tensors;
+//! `message` is what is written there; `lost_pages` outlives memory that is gone; `ending` says how a child ended. `parent`
+//! starts a child (`process`), stands in for the hook (`proxy`), answers what the hook asks of the host by the host's own tables (`serve`), and lends it tensors (`lent`). `child` opens
 //! the library (`host`), provides the tables that the hook calls (`tables`), and keeps what they need during a call
 //! (`session`); `sandbox` is what it gives up before the library is opened.
 //!
@@ -29,6 +29,10 @@ mod elsewhere;
 mod ending;
 mod facts;
 #[cfg(target_os = "linux")]
+mod lost_pages;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
 mod message;
 #[cfg(target_os = "linux")]
 mod parent;
@@ -44,6 +48,8 @@ pub(crate) use elsewhere::{
 };
 pub(crate) use ending::ENDED;
 pub(crate) use facts::HookFacts;
+#[cfg(target_os = "linux")]
+pub(crate) use lost_pages::replace_page;
 #[cfg(target_os = "linux")]
 pub(crate) use parent::{IsolatedLibrary, PROXY_TABLE, Proxy, crash_report_path};
 pub(crate) use rules::{SANDBOX_LOG, SandboxRules};

@@ -22,8 +22,9 @@ use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 
-/// Entry point of the hidden subcommand of the process `parent`. `files` are the descriptors of the memory, of the bells
-/// (the child's, the parent's); `library` is the file to open; `rules` is the sandbox as JSON, or empty.
+/// Entry point of the hidden subcommand of the process `parent`. `files` are the descriptors of the memory (to the
+/// child, from it) and of the bells (the child's, the parent's); `library` is the file to open; `rules` is the sandbox as
+/// JSON, or empty.
 pub(crate) fn answer(parent: u32, files: &[i32], library: &Path, rules: &str) -> u8 {
     crate::expendable::settle_in_without_limit();
     let now = rustix::process::getppid().map(|now| now.as_raw_nonzero().get());
@@ -56,14 +57,20 @@ pub(crate) fn answer(parent: u32, files: &[i32], library: &Path, rules: &str) ->
 }
 
 fn open(files: &[i32], library: &Path) -> io::Result<Channel> {
-    let &[memory, bell, other_bell] = files else {
+    let &[to_child, from_child, bell, other_bell] = files else {
         return Err(io::Error::other("it is started by a run, not by hand"));
     };
     close_others(files.iter().copied().chain(handed_over(library)).collect())?;
     // SAFETY: the parent has handed them over for this, and nothing else here knows of them.
-    let [memory, bell, other_bell] =
-        unsafe { [inherited(memory)?, inherited(bell)?, inherited(other_bell)?] };
-    Channel::of_child([memory, bell, other_bell])
+    let files = unsafe {
+        [
+            inherited(to_child)?,
+            inherited(from_child)?,
+            inherited(bell)?,
+            inherited(other_bell)?,
+        ]
+    };
+    Channel::of_child(files)
 }
 
 /// Closes what this process has inherited beside what was handed over and its output: descriptors that the run itself was

@@ -1,6 +1,7 @@
 //! Tensors that a hook was lent in a call, and their way back.
 
 use std::ffi::c_void;
+use std::io;
 
 use sconce_plugin_api::ext::{Collection, TensorAbi};
 
@@ -96,13 +97,26 @@ impl Loans {
         })
     }
 
-    /// Copies back what was lent for writing.
+    /// Copies back what was lent for writing: nothing, unless all of it is there.
+    ///
+    /// # Errors
+    ///
+    /// If the memory is not there.
     ///
     /// # Safety
     ///
     /// `context` must be the argument that the host gave for this call.
-    pub(super) unsafe fn give_back(&self, channel: &Channel, context: *const c_void) {
-        for loan in self.list.iter().filter(|loan| loan.is_writable) {
+    pub(super) unsafe fn give_back(
+        &self,
+        channel: &Channel,
+        context: *const c_void,
+    ) -> io::Result<()> {
+        let written = || self.list.iter().filter(|loan| loan.is_writable);
+        for loan in written() {
+            channel.touch(Arena::Lent, loan.offset, loan.length);
+        }
+        channel.check()?;
+        for loan in written() {
             // SAFETY: guaranteed by the caller.
             let tensor = unsafe { lent_before(context, loan.collection, loan.index) };
             let place = channel.place(Arena::Lent, loan.offset, loan.length);
@@ -113,6 +127,7 @@ impl Loans {
                 unsafe { place.as_ptr().copy_to(data, length as usize) };
             }
         }
+        Ok(())
     }
 
     /// Whether a tensor of a collection was lent.

@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::super::COMMAND;
-use super::super::channel::{Channel, Silence};
+use super::super::channel::{Channel, DESCRIPTORS, Silence};
 use super::super::ending::Ending;
 use super::environment;
 use super::orphans;
@@ -70,7 +70,10 @@ impl HookProcess {
             lent.push(rustix::io::dup(descriptor)?);
         }
         let library = inherited(library, &mut lent)?;
-        let numbers = lent.iter().take(3).map(|file| file.as_raw_fd().to_string());
+        let numbers = lent
+            .iter()
+            .take(DESCRIPTORS)
+            .map(|file| file.as_raw_fd().to_string());
         let mut command = subprocess::command()?;
         if let Some(sandbox) = &sandbox {
             environment::restrict(&mut command, &sandbox.variables);

@@ -347,7 +347,8 @@ impl Proxy {
                         let taken = unsafe {
                             let refusal = take_posted(&mut server, returned.posted)?;
                             // Last, since the call has happened from here on.
-                            server.loans.give_back(server.channel, context);
+                            let given_back = server.loans.give_back(server.channel, context);
+                            given_back.map_err(|error| confused(&error))?;
                             refusal
                         };
                         if let (0, Some(refusal)) = (result.status, taken) {
