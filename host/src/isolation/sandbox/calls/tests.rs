@@ -163,6 +163,64 @@ fn every_number_of_the_kernels_table_is_allowed_by_name_or_refused() {
     }
 }
 
+/// `uretprobe` and `uprobe`, which kernels for x86_64 pass by all filters since 6.11. Who makes them outside of the kernel's
+/// own code is ended by SIGILL.
+const UNFILTERED: [u32; 2] = [335, 336];
+
+/// Makes every call that is refused, in a process of its own: the kernel decides as [`run`] does.
+#[test]
+fn the_kernel_refuses_each_call_that_is_not_on_the_list() {
+    const INSIDE: &str = "SCONCE_TEST_CALLS";
+    const NAME: &str =
+        "isolation::sandbox::calls::tests::the_kernel_refuses_each_call_that_is_not_on_the_list";
+    if std::env::var_os(INSIDE).is_none() {
+        let program = std::env::current_exe().expect("this program");
+        let mut command = std::process::Command::new(program);
+        command.args(["--exact", NAME, "--test-threads=1", "--nocapture"]);
+        let finished = command.env(INSIDE, "1").output().expect("started");
+        let said = String::from_utf8_lossy(&finished.stdout);
+        assert!(
+            finished.status.success() && said.contains("1 passed") && said.contains("refused: "),
+            "{}: {said}{}",
+            finished.status,
+            String::from_utf8_lossy(&finished.stderr)
+        );
+        return;
+    }
+    let rules = rules(false, false);
+    let filters = Filters::of(&rules, false);
+    // Of this thread alone, which is the test's.
+    restrict(&rules, false).expect("it is restricted");
+    let mut made = 0;
+    let is_filtered = |number: &u32| !cfg!(target_arch = "x86_64") || !UNFILTERED.contains(number);
+    let numbers = 0..=Sysno::last().id().unsigned_abs() + 2;
+    for number in numbers.filter(is_filtered) {
+        for arguments in [NONE, ALL] {
+            let Verdict::Fails(expected) = filters.verdict(number, arguments) else {
+                continue;
+            };
+            let [a, b, c, d, e, f] = arguments;
+            // SAFETY: a call that the filters refuse has no effect. One that they let through by mistake has arguments that
+            // mean nothing, and ends a process that is for this test alone.
+            let (result, found) = unsafe {
+                let result = libc::syscall(i64::from(number), a, b, c, d, e, f);
+                (result, std::io::Error::last_os_error().raw_os_error())
+            };
+            let name = Sysno::new(number as usize).map(|call| call.name());
+            assert_eq!((result, found), (-1, Some(expected)), "{name:?} {number}");
+            made += 1;
+        }
+    }
+    // Allowed ones are.
+    // SAFETY: it has no preconditions.
+    assert_eq!(
+        unsafe { libc::getppid() },
+        std::os::unix::process::parent_id().cast_signed()
+    );
+    println!("refused: {made}");
+    assert!(made > 2 * 200, "{made}");
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn the_lists_have_only_names_of_system_calls_and_each_once() {
