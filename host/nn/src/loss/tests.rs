@@ -115,10 +115,10 @@ fn gradients_are_those_of_central_differences() {
                 .expect("outputs");
             number(&loss.forward(&moved, &targets).expect("a loss"))
         };
-        let slopes: Vec<f64> = (0..at.len())
+        let gradients: Vec<f64> = (0..at.len())
             .map(|index| (difference(index, 1e-6) - difference(index, -1e-6)) / 2e-6)
             .collect();
-        close(&gradient(&loss, &outputs, &targets), &slopes, 1e-8);
+        close(&gradient(&loss, &outputs, &targets), &gradients, 1e-8);
     }
 }
 
@@ -375,10 +375,10 @@ fn weighted_samples_are_repeated_ones() {
                     .expect("a loss"),
             )
         };
-        let slopes: Vec<f64> = (0..at.len())
+        let gradients: Vec<f64> = (0..at.len())
             .map(|index| (difference(index, 1e-6) - difference(index, -1e-6)) / 2e-6)
             .collect();
-        close(&gradient, &slopes, 1e-8);
+        close(&gradient, &gradients, 1e-8);
         assert!(
             loss.forward_weighted(&outputs, &targets, Some(&[1.0; 99]))
                 .is_err()
