@@ -370,7 +370,7 @@ fn hooks_loaded_again_at_every_iteration_leave_the_same_weights_and_files() {
 /// A hook in Python that says once what it is, and how many iterations all its instances have seen.
 fn counter(word: &str, more: &str) -> String {
     format!(
-        "import helper, sconce\n{more}\n\nclass Counter(sconce.Hook):\n    \
+        "import sconce\nfrom parts import helper\n{more}\n\nclass Counter(sconce.Hook):\n    \
          def __init__(self, config, setup):\n        self.seen, self.said = 0, False\n\n    \
          def after_iter(self, task):\n        self.seen += 1\n        if not self.said:\n            \
          print('{word}', helper.WORD, self.seen > 1)\n        self.said = True\n\n    \
@@ -387,7 +387,9 @@ fn a_hook_in_python_gets_its_new_code_and_what_lies_beside_it() {
     for isolation in ["none", "process"] {
         let place = Workplace::new(&["sconce-plugin-python"]);
         place.write_text("case.py", &counter("first", ""));
-        place.write_text("helper.py", "WORD = 'old'\n");
+        // A package without `__init__.py`, which itself is never read again.
+        fs::create_dir(place.path("parts")).expect("a directory");
+        place.write_text("parts/helper.py", "WORD = 'old'\n");
         let config = json!({"file": "case.py", "python": python});
         let entry =
             json!({"hook": "python", "name": "case", "isolation": isolation, "config": config});
@@ -412,7 +414,9 @@ fn a_hook_in_python_gets_its_new_code_and_what_lies_beside_it() {
         assert!(words.contains("`case` is reloaded: 0.1.0 ("), "{words}");
         says("case: other old True");
         // What it imports, of the same length and perhaps in the same second.
-        running.place.write_text("helper.py", "WORD = 'new'\n");
+        running
+            .place
+            .write_text("parts/helper.py", "WORD = 'new'\n");
         reloaded(&named);
         says("case: other new True");
         running

@@ -24,15 +24,13 @@ pub(crate) struct NewLibrary {
     pub(crate) script: Option<NewScript>,
 }
 
-/// The file of a hook in Python, as it is now.
+/// The file of a hook in Python. What is in it counts when the hook is created, which may be long after it was asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct NewScript {
     /// Its path. None for a module, which Python finds.
     pub(crate) path: Option<PathBuf>,
     /// SHA-256 of what the hook was created from.
     pub(crate) before: Option<String>,
-    /// SHA-256 of what it is now.
-    pub(crate) now: Option<String>,
 }
 
 /// The hook whose library is replaced.

@@ -11,6 +11,7 @@ use super::Trainer;
 use super::failure::{Leave, RunError};
 use super::reloads::{LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads};
 use crate::checkpoint::{HistoryRecord, LibraryId, MOST_RECORDS};
+use crate::digest;
 use crate::dispatch::ReloadPolicy;
 use crate::hook_id::HookId;
 use crate::manifest::ReloadAt;
@@ -166,29 +167,29 @@ impl Trainer<'_> {
             .hooks
             .blueprint_of(id)
             .map(|(_, old)| old.opened.clone());
+        let script = library.script.as_ref();
+        let file = script.and_then(|script| script.path.as_ref());
+        let code = file.and_then(|file| std::fs::read(file).ok());
         let swapped = Instant::now();
         let mut before = match self.exchange(id, blueprint, Some(library), &state)? {
             Ok(before) => before,
             Err(reason) => return Ok(Err(reason)),
         };
-        let script = library.script.as_ref();
         before.script = script.and_then(|script| script.before.clone());
         let after = LibraryId {
             version: library.version.clone(),
             sha256: library.sha256.clone(),
-            script: script.and_then(|script| script.now.clone()),
+            script: code.as_deref().map(digest::fingerprint),
         };
         if let Some(service) = &self.outside.reloads {
             if before.sha256 != after.sha256 {
                 if let Some(old) = old {
-                    service.reloader.keep(&before.sha256, "so", &old);
+                    service.reloader.keep(&before.sha256, &old);
                 }
-                let new = &library.file.file;
-                service.reloader.keep(&after.sha256, "so", new);
+                service.reloader.keep(&after.sha256, &library.file.file);
             }
-            let path = script.and_then(|script| script.path.as_ref());
-            if let (Some(sha256), Some(path)) = (&after.script, path) {
-                service.reloader.keep(sha256, "py", path);
+            if let (Some(sha256), Some(code)) = (&after.script, &code) {
+                service.reloader.keep_script(sha256, code);
             }
             let now = LoadedCode {
                 sha256: after.sha256.clone(),

@@ -73,8 +73,11 @@ pub(crate) trait Reloader {
     /// Tells who asked what became of it.
     fn answer(&self, request: &str, results: &[ReloadResult]);
 
-    /// Keeps a library, or a file in Python, that a hook had or has now, for whoever resumes the run or wants to know.
-    fn keep(&self, sha256: &str, extension: &str, file: &Path);
+    /// Keeps a library that a hook had or has now, for whoever resumes the run or wants to know.
+    fn keep(&self, sha256: &str, file: &Path);
+
+    /// Keeps the code of a hook in Python likewise.
+    fn keep_script(&self, sha256: &str, code: &[u8]);
 }
 
 /// What became of a request for one hook.

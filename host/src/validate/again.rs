@@ -38,5 +38,7 @@ impl Reloader for Nothing {
 
     fn answer(&self, _request: &str, _results: &[ReloadResult]) {}
 
-    fn keep(&self, _sha256: &str, _extension: &str, _file: &Path) {}
+    fn keep(&self, _sha256: &str, _file: &Path) {}
+
+    fn keep_script(&self, _sha256: &str, _code: &[u8]) {}
 }

@@ -11,7 +11,9 @@ import inspect
 import json
 import os
 import sys
+import sysconfig
 import threading
+import types
 
 from . import _config, _output, _payload, _state
 from ._errors import ConfigError, HookError, explain
@@ -34,7 +36,7 @@ def begin(switch_interval):
 
 
 def _load(file, module):
-    """The module with the hook, anew if it or what lies beside it has changed since it was imported."""
+    """The module with the hook, imported again if it or what lies beside it has changed since."""
     directory = os.path.dirname(file) if file else os.getcwd()
     _forget_changed(directory)
     loaded = _load_file(file) if file else _import(module, directory)
@@ -44,12 +46,19 @@ def _load(file, module):
 
 
 def _sources(directory):
-    """The files of modules that lie below a directory, by the modules' names; neither this package's nor those that are installed."""
-    below = os.path.join(directory, "")
+    """The sources of modules that lie below a directory, by the modules' names; neither this package's nor those that are installed."""
+    below, standard = (os.path.join(path, "") for path in (directory, sysconfig.get_path("stdlib")))
     found = {}
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        is_below = isinstance(file, str) and file.startswith(below) and file.endswith(".py")
+        # What stands there in a module's place may answer anything for any attribute.
+        known = vars(module) if isinstance(module, types.ModuleType) else {}
+        file = known.get("__file__")
+        if file is None:
+            # A package without `__init__.py` has directories alone.
+            file = next(iter(known.get("__path__") or ()), None)
+        elif not isinstance(file, str) or not file.endswith(".py"):
+            continue
+        is_below = isinstance(file, str) and file.startswith(below) and not file.startswith(standard)
         if is_below and "site-packages" not in file and name.split(".")[0] not in (__package__, "__main__"):
             found[name] = file
     return found
@@ -64,7 +73,7 @@ def _hash(file):
 
 
 def _forget_changed(directory):
-    """Has the modules below a directory imported anew if one of them has changed. Hooks that were created from them keep them."""
+    """Has the modules below a directory imported again if one of them has changed. Hooks that were created from them keep them."""
     sources = _sources(directory)
     changed = [file for file in sources.values() if file in _hashes and _hash(file) != _hashes[file]]
     if not changed:
@@ -75,7 +84,7 @@ def _forget_changed(directory):
         _hashes.pop(file, None)
     for file in changed:
         # Python knows compiled code by a file's size and the second of its last change.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, NotImplementedError):
             os.remove(importlib.util.cache_from_source(file))
     importlib.invalidate_caches()
 

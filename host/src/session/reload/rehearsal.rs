@@ -153,9 +153,9 @@ impl Reloader for RunReloader {
         request::answer(&self.directory, &answer);
     }
 
-    fn keep(&self, sha256: &str, extension: &str, file: &Path) {
+    fn keep(&self, sha256: &str, file: &Path) {
         let directory = self.directory.join("plugins");
-        let kept = directory.join(format!("{sha256}.{extension}"));
+        let kept = directory.join(format!("{sha256}.so"));
         let is_digest = sha256.len() == 64 && sha256.bytes().all(|digit| digit.is_ascii_hexdigit());
         if !is_digest || kept.exists() {
             return;
@@ -163,6 +163,14 @@ impl Reloader for RunReloader {
         // For people: the run does not need them.
         let copied = std::fs::create_dir_all(&directory).and_then(|()| std::fs::copy(file, &kept));
         drop(copied);
+    }
+
+    fn keep_script(&self, sha256: &str, code: &[u8]) {
+        let directory = self.directory.join("plugins");
+        let kept = directory.join(format!("{sha256}.py"));
+        // As in `keep`.
+        let written = std::fs::create_dir_all(&directory).and_then(|()| std::fs::write(kept, code));
+        drop(written);
     }
 }
 

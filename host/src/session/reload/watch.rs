@@ -174,7 +174,6 @@ impl WatchedFile {
             library.script = script.is_some().then_some(NewScript {
                 path,
                 before: known.script,
-                now,
             });
             Ok(library)
         });
