@@ -10,13 +10,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a crate needs to build, in `plugin-api` and `plugin-api/macros`.
-const PARTS: [&str; 5] = [
+/// What a crate and its tests need to build, in `plugin-api` and the crates within it.
+const PARTS: [&str; 9] = [
     "Cargo.toml",
     "build.rs",
     "src",
     "macros/Cargo.toml",
     "macros/src",
+    "lifecycle/Cargo.toml",
+    "lifecycle/src",
+    "testing/Cargo.toml",
+    "testing/src",
 ];
 /// What a manifest's name ends in, in a package.
 const RENAMED: &str = ".carried";

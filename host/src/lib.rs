@@ -53,6 +53,8 @@ pub mod hook_id;
     reason = "memory shared with hooks' processes, and the tables that hooks call there"
 )]
 mod isolation;
+#[doc(hidden)]
+pub mod launcher;
 mod listed_file;
 #[doc(hidden)]
 pub mod log;
@@ -71,6 +73,7 @@ mod screen;
 pub mod session;
 mod shell_word;
 mod signals;
+mod start_failure;
 mod subprocess;
 pub mod task;
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use crate::team::launcher;
+use crate::launcher;
 
 /// Interval at which a child is polled.
 const LOOK: Duration = Duration::from_millis(2);

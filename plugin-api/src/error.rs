@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::panic::Location;
 
+use crate::abi::{ErrorAbi, Status};
+
 /// Result of a hook's methods.
 pub type Result<T, E = HookError> = std::result::Result<T, E>;
 
@@ -194,4 +196,18 @@ macro_rules! bail {
     ($($argument:tt)*) => {
         return ::core::result::Result::Err($crate::HookError::new(::core::format_args!($($argument)*)))
     };
+}
+
+/// Converts the host's status into a result; an error has the location of the caller, in the hook's source.
+#[track_caller]
+pub(crate) fn outcome(status: u32, error: &ErrorAbi) -> Result<()> {
+    if status == Status::OK.0 {
+        return Ok(());
+    }
+    if error.message.is_empty() {
+        return Err(HookError::new(format_args!(
+            "the host answered with status {status}"
+        )));
+    }
+    Err(HookError::new(&error.message))
 }

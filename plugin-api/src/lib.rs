@@ -66,8 +66,8 @@
 //!   [`spreadsheet`]: writing files that survive interruption and untrusted names.
 //! - [`HookError`], [`bail!`], [`Context`]: error handling.
 //! - [`transport`]: what moves bytes between the processes of a run on several machines.
-//! - `testing` (a feature of that name): a test kit that drives a hook through a scripted run, without a
-//!   host.
+//! - The crate `sconce-plugin-testing`, for a plugin's `[dev-dependencies]`: a test kit that drives a hook through a scripted
+//!   run, without a host.
 //! - [`abi`], [`ext`], [`metadata`]: the binary interface, for hosts.
 
 // Generated code and `export_plugin!` refer to this crate by its name.
@@ -82,10 +82,10 @@ mod error;
 pub mod export;
 #[expect(unsafe_code, reason = "the host's tables")]
 pub mod ext;
+#[expect(unsafe_code, reason = "writes a plugin's errors")]
+mod fence;
 mod files;
 mod hook;
-#[doc(hidden)]
-pub mod lifecycle;
 mod log_file;
 mod macros;
 pub mod metadata;
@@ -101,9 +101,6 @@ pub mod spreadsheet;
 pub mod state;
 #[expect(unsafe_code, reason = "reads and writes the host's tensors")]
 pub mod tensor;
-#[cfg(feature = "testing")]
-#[expect(unsafe_code, reason = "plays the host")]
-pub mod testing;
 pub mod transport;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;

@@ -1,6 +1,5 @@
 //! What is available to a hook at its creation.
 
-use std::ffi::c_void;
 use std::fmt;
 use std::path::Path;
 
@@ -190,30 +189,13 @@ impl<'setup> Setup<'setup> {
 
     /// Shows an informational message to the user, under the hook's name.
     pub fn info(&self, message: impl fmt::Display) {
-        log(
-            self.tables,
-            self.abi.context,
-            Level::Info,
-            &message.to_string(),
-        );
+        self.tables
+            .log(self.abi.context, Level::Info, &message.to_string());
     }
 
     /// Shows a warning to the user, under the hook's name.
     pub fn warn(&self, message: impl fmt::Display) {
-        log(
-            self.tables,
-            self.abi.context,
-            Level::Warn,
-            &message.to_string(),
-        );
-    }
-}
-
-/// Logs through the host; does nothing if the host provides no log.
-pub(crate) fn log(tables: &Tables, context: *const c_void, level: Level, message: &str) {
-    if let Some(table) = tables.log {
-        // SAFETY: the context is the one that the host provided for this call; the message is borrowed for
-        // the call.
-        unsafe { (table.log)(context, level as u32, TextAbi::new(message)) };
+        self.tables
+            .log(self.abi.context, Level::Warn, &message.to_string());
     }
 }

@@ -24,7 +24,7 @@ use sconce::optim::{AdamW, Sgd};
 use sconce::parameters::Parameters;
 use sconce::run::{RunOutcome, TrainingPlan};
 use sconce::task::Task;
-use sconce_plugin_api::lifecycle::Position;
+use sconce_lifecycle::Position;
 use sconce_plugin_api::prelude::{Hook, NoConfig, Point, Result, Setup, TaskView, bail, hook};
 use sconce_tests::in_process::{bits, linked, mlp, mlp_task, train_with};
 use serde_json::json;

@@ -10,8 +10,8 @@ use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
 use sconce::manifest::ValidateEvery;
 use sconce::run::TrainingPlan;
+use sconce_lifecycle::Position;
 use sconce_plugin_api::Point;
-use sconce_plugin_api::lifecycle::Position;
 use sconce_tests::bench::{digits_task, noop_hooks, train};
 
 /// The binary's: a training step without it is another one.

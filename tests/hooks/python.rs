@@ -207,7 +207,7 @@ fn hooks_loaded_again_and_in_processes_of_their_own_keep_their_states() {
 
 /// Tries what a sandbox allows, and what it does not.
 const SANDBOXED: &str = r#"
-import asyncio, concurrent.futures, ctypes, os, pathlib, random, sqlite3, ssl, sys
+import asyncio, concurrent.futures, ctypes, os, pathlib, random, sqlite3, ssl, sys, tempfile
 import helper, package.part
 import sconce
 
@@ -221,6 +221,9 @@ class A(sconce.Hook):
         assert asyncio.run(one()) == 1
         pathlib.Path("out/mine.txt").write_text("x")
         os.rename("out/mine.txt", "out/renamed.txt")
+        with tempfile.TemporaryDirectory() as scratch:
+            pathlib.Path(scratch, "a").write_text("x")
+        pathlib.Path(tempfile.gettempdir(), "left").write_text("x")
         for refused in [
             lambda: open(".env").read(),
             lambda: open("/etc/hostname").read(),
@@ -252,10 +255,18 @@ fn a_hook_in_python_works_in_a_sandbox_and_reads_python_files_beside_it_alone() 
         let mut entry = entry(json!({}));
         entry["sandbox"] = rules;
         place.write(&manifest(json!([entry])));
+        std::fs::create_dir_all(place.path("temporary")).expect("a directory");
+        let temporary = place.path("temporary").display().to_string();
         place
-            .sconce(&["run", "manifest.json", "--overwrite"])
+            .sconce_in(
+                &["run", "manifest.json", "--overwrite"],
+                &[("TMPDIR", &temporary)],
+            )
             .expect(0, &["case: it holds"]);
         assert!(place.path("out/renamed.txt").exists());
+        // What the hook has left among its temporary files goes with it.
+        let left = std::fs::read_dir(place.path("temporary")).expect("a directory");
+        assert_eq!(left.count(), 0);
     }
     // What the sandbox may be the cause of is said to be so.
     let mut entry = entry(json!({"module": "elsewhere.hook", "file": null}));

@@ -6,7 +6,7 @@ use sconce::optim::{AdamW, Optimizer};
 use sconce::run::{RunOutcome, TrainingPlan};
 use sconce_plugin_api::TaskFacts;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::testing::{Request, RunEnd, ScriptedRun};
+use sconce_plugin_testing::{Request, RunEnd, ScriptedRun};
 use sconce_tests::in_process::{linked, mlp_task, train_with};
 use serde_json::{Value, json};
 

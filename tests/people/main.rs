@@ -13,7 +13,7 @@
 //! | `printing` | what can't be printed is reported, and no text from outside steers the terminal |
 //! | `readme` | the commands of the README and of the first pages do what is said of them |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
-//! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
+//! | `kit` | a run scripted by `sconce_plugin_testing` is called as a real one |
 //! | `new_runs` | what `new-run` writes for data of each kind passes the check and trains |
 //! | `scaffolds` | what `new-plugin` writes builds, passes its tests and runs |
 #![allow(

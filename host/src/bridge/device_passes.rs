@@ -10,7 +10,6 @@ use sconce_plugin_api::ext::{Change, Collection, Combination, Reduction, Vectors
 
 use super::passes::{known, known_change, known_combination};
 use super::shared::BridgeState;
-use super::tables::why_not_lent;
 
 /// Why a pass is refused.
 pub(super) type Refusal = (Status, String);
@@ -43,7 +42,7 @@ impl Selection {
         let mut tensors = Vec::with_capacity(count);
         for place in 0..count {
             let index = given.map_or(place, |given| given[place]);
-            if writable && let Some(refusal) = why_not_lent(shared, collection, index) {
+            if writable && let Some(refusal) = shared.why_not_lent(collection, index) {
                 return Err(refusal);
             }
             let tensor = if writable {

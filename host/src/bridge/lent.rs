@@ -1,14 +1,44 @@
 //! Access to the tensors lent to hooks, by collection and index.
 
 use candle_core::Tensor;
-use sconce_plugin_api::abi::TextAbi;
+use sconce_plugin_api::abi::{Status, TextAbi};
 use sconce_plugin_api::ext::Collection;
 
 use super::exposed::{FIXED, INDICES, INDICES_AT, MODULE, index_of};
 use super::shared::BridgeState;
+use super::witness::HookAction;
 
 /// Answers to `sconce.tensors/1`, for every collection.
 impl BridgeState<'_> {
+    /// Why a tensor is not lent for writing, if it is not.
+    pub(super) fn why_not_lent(
+        &self,
+        collection: Collection,
+        index: usize,
+    ) -> Option<(Status, String)> {
+        if let Some(message) = self.why_not_writable(collection, index) {
+            return Some((Status::NOT_LEGAL_HERE, message));
+        }
+        let seen = self.sees(&HookAction::Writes(collection));
+        seen.err().map(|message| (Status::INVALID, message))
+    }
+
+    /// Reason why a tensor can't be written to at the current mount point, or `None` if it can.
+    fn why_not_writable(&self, collection: Collection, index: usize) -> Option<String> {
+        if collection == Collection::Published && self.point().is_some() {
+            return self.values.why_not_writable(index, self.hook());
+        }
+        if let Some(message) = self.why_not_shared(collection) {
+            return Some(message);
+        }
+        // Only the batch has tensors with different rules.
+        let name = match collection {
+            Collection::Batch => FIXED.get(index).copied().unwrap_or_default(),
+            _ => "",
+        };
+        collection.why_not_changed_at(name, self.point())
+    }
+
     pub(super) fn tensor_count(&self, collection: Collection) -> usize {
         let exposed = &self.tensors;
         match collection {

@@ -7,7 +7,7 @@
 //! device, `passes` reduces, changes and combines
 //! whole collections of them, and `device_passes` does so on a device. `tables` are the functions that plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
 //! is this process among those that train together. `late` has losses and metrics that are still on a device, `gpu` that device.
-//! `journal` has what a call has changed, until it is known to have happened. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
+//! `journal` has what a call has changed, until it is known to have happened; `transaction` undoes it otherwise. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
 //! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
 //! function converts it to the [`BridgeState`] state, which is alive during every call: hooks are created and called only
@@ -33,6 +33,7 @@ mod ranks;
 mod requests;
 mod shared;
 mod tables;
+mod transaction;
 mod values;
 mod witness;
 
@@ -41,13 +42,13 @@ pub use exposed::{Exposed, ModuleTensors};
 pub use gpu::RunGpu;
 pub use host_copies::CopyCosts;
 pub(crate) use host_copies::{VARIABLE as HOST_COPIES, always_copies};
-pub(crate) use journal::{begin_transaction, commit, roll_back};
 pub use late::{LateBatch, LateMeasure, LateMeasures, ReadLoss};
 pub(crate) use passes::{Passes, Results};
 pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
-pub(crate) use tables::{C_TABLE, LossQueries, lent_before, readable, set_root};
+pub(crate) use tables::{C_TABLE, LossQueries, NO_MESSAGE, lent_before, readable, set_root};
 pub use tables::{EXTENSIONS, root};
+pub(crate) use transaction::{begin_transaction, commit, roll_back};
 pub use values::{PublishedValues, ValueContent};
 pub use witness::{HookAction, Witness};

@@ -40,8 +40,8 @@ mod store;
 use std::sync::Arc;
 
 use candle_core::Tensor;
+pub use sconce_lifecycle::{EpochStart, TrainingStage};
 use sconce_plugin_api::ext::Asked;
-pub use sconce_plugin_api::lifecycle::{EpochStart, TrainingStage};
 use sconce_plugin_api::{CheckpointRef, Keep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,12 +53,13 @@ use crate::gradients::TreeNode;
 use crate::task::DataFacts;
 
 pub use best::{BestCheckpoint, best};
+pub use directory::hash_of;
 pub use directory::{RawFiles, Saved, manifest, parameters, preprocessing, read, read_raw};
 pub use error::CheckpointError;
 pub use form::Files;
 pub use history::{HistoryRecord, LibraryId, MOST_RECORDS};
 pub(crate) use layout::tensors;
-pub use objects::{data_of, epoch_of, hash_of};
+pub use objects::{data_of, epoch_of};
 pub use section::Section;
 pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
 pub(crate) use store::{FAILED, INTERRUPTED};

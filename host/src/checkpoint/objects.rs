@@ -8,16 +8,15 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sconce_data::regular_file::read_regular;
 use sconce_plugin_api::CheckpointRef;
 use serde::Deserialize;
 
+use super::directory::hash_of;
 use super::directory::{self, link_all};
-use super::index::{self, Index};
+use super::index::Index;
 use super::layout::{HOOKS, STATE, parsed};
 use super::{CheckpointError, CheckpointHeader, Store};
 use crate::data::DataFile;
-use crate::digest::fingerprint;
 use crate::files::{aside, put, remove, sync_directory};
 
 /// Directory of contents that no longer have a tag; not allowed as a tag itself.
@@ -30,12 +29,6 @@ struct Refers {
     refers: Vec<CheckpointRef>,
     #[serde(default)]
     absent: bool,
-}
-
-/// The hash by which the contents of a checkpoint's directory are referred to; `None` if it has no index.
-pub fn hash_of(directory: &Path) -> Option<String> {
-    let index = read_regular(&directory.join(index::NAME)).ok()?;
-    Some(fingerprint(&index))
 }
 
 /// Epochs finished when a checkpoint was saved; `None` if it can't be read.

@@ -4,8 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::directory::{self, Saved};
-use super::objects::hash_of;
+use super::directory::{self, Saved, hash_of};
 use super::{Checkpoint, CheckpointError, Files, RawFiles};
 use sconce_data::regular_file::read_regular;
 

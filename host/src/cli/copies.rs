@@ -8,7 +8,7 @@ use std::fmt::Write;
 use sconce_plugin_api::ext::{DeviceTable, VectorsTable};
 use sconce_plugin_api::{Phase, Point};
 
-use crate::dispatch::{Every, Unit};
+use crate::manifest::{Every, Unit};
 use crate::run::Profile;
 use crate::session::HookPlan;
 use crate::task::Task;

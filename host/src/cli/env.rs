@@ -14,8 +14,8 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::isolation::{SANDBOX_LOG, landlock_version};
 use crate::kernels;
+use crate::manifest::LOAD_LIMIT;
 use crate::plugin::search::{self, Inventory};
-use crate::plugin::trial;
 use crate::team::{Launch, found, pair};
 use crate::version::HOST_VERSION;
 
@@ -36,7 +36,7 @@ const VARIABLES: [&str; 11] = [
     kernels::VARIABLE,
     OPERATIONS_VARIABLE,
     device::LIBRARIES_VARIABLE,
-    trial::VARIABLE,
+    LOAD_LIMIT,
     SANDBOX_LOG,
     kernels::threads::VARIABLES[0],
     kernels::threads::VARIABLES[1],

@@ -163,10 +163,7 @@ impl Processes {
     /// where the fold had ended before it saw one.
     fn run(&self, fold: u32) -> std::io::Result<u8> {
         let mut child = command(fold)?
-            .env(
-                crate::team::launcher::PARENT,
-                std::process::id().to_string(),
-            )
+            .env(crate::launcher::PARENT, std::process::id().to_string())
             .spawn()?;
         let mut passed_on = None;
         loop {

@@ -34,6 +34,7 @@ mod paths;
 mod plugins;
 mod predict;
 mod predict_rows;
+mod prediction_format;
 mod prepare;
 mod record;
 mod reload;

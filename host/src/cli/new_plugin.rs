@@ -203,6 +203,7 @@ fn from_templates(name: &str, hook: &str, api: &Api) -> Vec<(&'static str, Strin
         ("{hook}", hook.to_owned()),
         ("{type}", names::type_of(hook)),
         ("{api}", api.dependency()),
+        ("{testing}", api.testing()),
         ("{excluded}", api.excluded()),
         ("{library}", format!("{DLL_PREFIX}{library}{DLL_SUFFIX}")),
         ("{sconce}", this_program()),

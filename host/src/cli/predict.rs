@@ -7,18 +7,18 @@ use std::sync::Arc;
 use candle_core::{Device, Tensor};
 use clap::{Args, ValueEnum};
 use sconce_data::regular_file::open_regular;
-use sconce_plugin_api::spreadsheet;
 
 use super::eval::{DataPhase, phase_of};
 use super::output;
 use super::predict_rows::{RowOptions, predict_rows};
+use super::prediction_format::{PredictionFormat, print_prediction};
 use super::trained::TrainedArgs;
-use crate::data::{Batch, Dataset, Preprocessing, Targets, order};
+use crate::data::{Batch, Dataset, Preprocessing, order};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::model_directory::TrainedModel;
 use crate::nn::Pass;
-use crate::predict::{Prediction, Sample, known, predictions};
+use crate::predict::{Sample, known, predictions};
 use crate::session::{StartFailure, TaskBuilder};
 use crate::task::Task;
 
@@ -54,15 +54,6 @@ enum OnInvalid {
     Error,
     /// Write what is wrong in the row's place, and go on; exit code 1 at the end.
     Skip,
-}
-
-/// Output format of predictions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum PredictionFormat {
-    /// One JSON object per line.
-    Jsonl,
-    /// Table with a header.
-    Csv,
 }
 
 pub(super) fn predict(
@@ -181,27 +172,6 @@ fn print_all(
     Ok(exit::DONE)
 }
 
-/// Prints the prediction for a sample, in a table with a header before the first.
-pub(super) fn print_prediction(
-    format: PredictionFormat,
-    prediction: &Prediction,
-    sample: &Sample,
-    targets: &Targets,
-    is_first: bool,
-) {
-    match format {
-        PredictionFormat::Jsonl => output::json_line(&prediction.json(sample, targets)),
-        PredictionFormat::Csv => {
-            if is_first {
-                output::block(&csv_line(&Prediction::header(sample, targets)));
-            }
-            for row in prediction.rows(sample, targets) {
-                output::block(&csv_line(&row));
-            }
-        }
-    }
-}
-
 /// Returns the samples to predict.
 fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, StartFailure> {
     let none = || StartFailure::usage(vec![Diagnostic::new("the task has no data to go by")]);
@@ -228,32 +198,4 @@ fn opened(
     }
     output::diagnostics(&notes.map(Diagnostic::warning).collect::<Vec<_>>());
     Ok(opened.samples)
-}
-
-/// Formats a line of CSV according to RFC 4180; texts that a spreadsheet would run as formulas are
-/// escaped.
-fn csv_line(cells: &[String]) -> String {
-    let quoted = cells.iter().map(|cell| {
-        let cell = spreadsheet::escaped(cell);
-        if cell.contains(['"', ',', '\n', '\r']) {
-            format!("\"{}\"", cell.replace('"', "\"\""))
-        } else {
-            cell.into_owned()
-        }
-    });
-    quoted.collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        let cells = ["a", "b,c", "say \"d\""].map(str::to_owned);
-        assert_eq!(super::csv_line(&cells), "a,\"b,c\",\"say \"\"d\"\"\"");
-        let cells = ["=cmd|' /C calc'!A0", "-0.5", "@a,b"].map(str::to_owned);
-        assert_eq!(
-            super::csv_line(&cells),
-            "'=cmd|' /C calc'!A0,-0.5,\"'@a,b\""
-        );
-    }
 }

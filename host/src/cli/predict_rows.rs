@@ -11,7 +11,7 @@ use candle_core::Tensor;
 use serde_json::json;
 
 use super::output;
-use super::predict::{PredictionFormat, print_prediction};
+use super::prediction_format::{PredictionFormat, print_prediction};
 use crate::data::Targets;
 use crate::data::csv::{Row, RowError, RowStream, RowTarget};
 use crate::data::preprocessing::InputNotes;

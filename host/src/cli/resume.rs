@@ -11,12 +11,12 @@ use super::output;
 use crate::checkpoint::{self, Checkpoint, FORMAT, LATEST, Section, Store};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
+use crate::launcher::{self, Launch};
 use crate::nearest::nearest;
 use crate::run::Resume;
 use crate::session::{self, HookPlan, Output, Prepared, StartFailure};
 use crate::shell_word::shell_word;
 use crate::task::{DataFacts, Task};
-use crate::team::{Launch, launcher};
 
 /// File in a run's directory that lists the files of its data with their hashes, as `b3sum --check` takes it.
 pub(super) const DATA_LISTING: &str = "data.b3sums";

@@ -15,6 +15,7 @@ use crate::digest::fingerprint;
 use crate::exit;
 use crate::kernels;
 use crate::kernels::threads;
+use crate::launcher;
 use crate::log::{Level, Log, MessageFormat, StderrLog};
 use crate::manifest::json_path;
 use crate::manifest::{
@@ -22,7 +23,6 @@ use crate::manifest::{
 };
 use crate::session::{Prepared, StartFailure, TaskBuilder, reload};
 use crate::task::DataFacts;
-use crate::team::launcher;
 use crate::team::{self, Launch, Purpose, Said, Summation, Team, TeamError};
 use crate::version::HOST_VERSION;
 

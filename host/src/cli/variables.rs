@@ -8,8 +8,7 @@ use crate::bridge::HOST_COPIES;
 use crate::diagnostic::Diagnostic;
 use crate::faults::CORE_VARIABLE;
 use crate::kernels;
-use crate::manifest::ISOLATE;
-use crate::plugin::trial;
+use crate::manifest::{ISOLATE, LOAD_LIMIT};
 use crate::session::StartFailure;
 use crate::session::reload::EVERY as RELOAD_EVERY;
 
@@ -23,7 +22,7 @@ enum Accepted {
 }
 
 const VARIABLES: [(&str, Accepted); 7] = [
-    (trial::VARIABLE, Accepted::Seconds),
+    (LOAD_LIMIT, Accepted::Seconds),
     (RELOAD_EVERY, Accepted::Count),
     (ISOLATE, Accepted::OneOf(&["all", "none"])),
     (HOST_COPIES, Accepted::OneOf(&["always"])),

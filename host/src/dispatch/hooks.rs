@@ -2,56 +2,16 @@
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use sconce_plugin_api::lifecycle::Position;
+use sconce_lifecycle::Position;
 use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Phase, Point, Priority};
 
-use serde::{Deserialize, Serialize};
-
-use super::Every;
 use super::points::{is_module, is_outside};
 use crate::checkpoint::HookRecord;
+use crate::manifest::{Every, OnCrash, OnError, ReloadPolicy};
 use crate::patterns::Patterns;
 use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::instance::HookInstance;
-
-/// Policy when a hook fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnError {
-    /// The run ends, calling `on_exception` and `after_run`.
-    #[default]
-    Fail,
-    /// The hook is switched off for the rest of the run.
-    Disable,
-    /// The fault is reported, and the hook stays on.
-    Ignore,
-}
-
-/// Policy when the process of an isolated hook crashes, or is killed at its time limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnCrash {
-    /// The run ends, calling `on_exception` and `after_run` of the other hooks.
-    #[default]
-    Fail,
-    /// The hook is switched off for the rest of the run.
-    Disable,
-    /// The hook is restarted with its last state, at most this many times; the next crash switches it off.
-    Restart(u32),
-}
-
-/// When a hook's library is loaded again in mid-run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReloadPolicy {
-    /// When `sconce reload` or a key in the live view asks for it.
-    #[default]
-    Asked,
-    /// Also by itself, when its file has changed.
-    Changed,
-    /// Never. So it is for every entry with `sha256`.
-    Never,
-}
 
 /// Everything about a hook except its instance: manifest entry, plugin, mount points and filters.
 #[derive(Clone, Debug, Default)]

@@ -36,13 +36,12 @@ mod states;
 mod times;
 mod walk;
 
+use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
-use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
-pub use every::{Every, Unit};
 pub use fault::HookFault;
-pub use hooks::{HookSpec, LifeEvent, LoadedHook, OnCrash, OnError, ReloadPolicy};
+pub use hooks::{HookSpec, LifeEvent, LoadedHook};
 pub use lists::order;
 use lists::{Lists, Slot};
 pub use payload::Payload;
@@ -55,6 +54,7 @@ use walk::Stop;
 use crate::bridge::BridgeState;
 use crate::faults;
 use crate::hook_id::HookId;
+use crate::manifest::{OnCrash, OnError};
 use crate::nn::ModuleInfo;
 use crate::plugin::entry_error::EntryError;
 
@@ -417,7 +417,7 @@ impl Dispatcher {
         let hook = self.hooks.get_mut(id.position())?;
         hook.faults += 1;
         hook.endings += 1;
-        if let Some(proxy) = hook.instance.proxy()
+        if let Some(proxy) = hook.instance.other_process()
             && proxy.was_seen_by_others()
         {
             return Some(fault);
@@ -505,7 +505,8 @@ impl Dispatcher {
 fn is_due(hook: &LoadedHook, module: usize, point: Point, position: &Position) -> bool {
     let spec = &hook.spec;
     let stream = position.phase.name();
-    spec.every.is_none_or(|every| every.is_due(point, position))
+    spec.every
+        .is_none_or(|every| every::is_due(every, point, position))
         && (spec.streams.as_ref()).is_none_or(|streams| streams.iter().any(|s| s == stream))
         && (!is_module(point)
             || hook.listens != Some(false) && hook.modules.get(module).copied().unwrap_or(true))

@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use sconce_lifecycle::Position;
 use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::{CheckpointAbi, FailureAbi, ModuleAbi, OutcomeAbi, ProfileAbi};
-use sconce_plugin_api::lifecycle::Position;
 
 use super::{Dispatcher, HookFault};
 use crate::bridge::BridgeState;

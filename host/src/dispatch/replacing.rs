@@ -2,15 +2,16 @@
 
 use std::ptr;
 
+use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
-use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
-use super::{Dispatcher, HookFault, HookSpec, LifeEvent, Lists, OnCrash, Payload};
+use super::{Dispatcher, HookFault, HookSpec, LifeEvent, Lists, Payload};
 use crate::bridge::BridgeState;
 use crate::checkpoint::LibraryId;
 use crate::faults::PluginFunction;
 use crate::hook_id::HookId;
+use crate::manifest::OnCrash;
 use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::new_library::NewLibrary;
@@ -19,7 +20,7 @@ impl Dispatcher {
     /// The state from which a hook whose process has ended is restarted.
     pub(crate) fn last_state(&mut self, id: HookId) -> Option<Vec<u8>> {
         let hook = self.hooks.get_mut(id.position())?;
-        let proxy = hook.instance.proxy()?;
+        let proxy = hook.instance.other_process()?;
         proxy.last_state().map(<[u8]>::to_vec)
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Dispatcher, HookFault, LifeEvent, OnError};
+use super::{Dispatcher, HookFault, LifeEvent};
 use crate::bridge::BridgeState;
 use crate::faults::PluginFunction;
 use crate::hook_id::HookId;
+use crate::manifest::OnError;
 use crate::plugin::entry_error::EntryError;
 
 impl Dispatcher {
@@ -64,7 +65,11 @@ impl Dispatcher {
             .hooks
             .get_mut(id.position())
             .filter(|hook| !hook.disabled)?;
-        if let Some(ended) = hook.instance.proxy().filter(|proxy| proxy.has_ended()) {
+        if let Some(ended) = hook
+            .instance
+            .other_process()
+            .filter(|proxy| proxy.has_ended())
+        {
             // It has the state from which a restart would begin.
             return ended.last_state().map(|state| Ok(state.to_vec()));
         }

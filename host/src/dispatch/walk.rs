@@ -1,7 +1,7 @@
 //! The calls of a mount point's hooks, one after the other: everything that each call costs.
 
+use sconce_lifecycle::Position;
 use sconce_plugin_api::Point;
-use sconce_plugin_api::lifecycle::Position;
 
 use super::times::{Begin, HookTimes};
 use super::{Dispatcher, LoadedHook, is_due};

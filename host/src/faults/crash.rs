@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{io, mem, ptr};
 
 use super::expected;
+use super::lost_pages::replace_page;
 use super::report::{self, FaultKind, ProcessEnd, ReportText};
 use super::suspects::Suspects;
 use super::trail::Trail;
 use crate::exit;
 use crate::hook_id::HookId;
-use crate::isolation;
 use crate::signals;
 
 /// Environment variable that requests a core file in addition to the report.
@@ -210,7 +210,7 @@ fn code_of(suspects: &Suspects) -> Vec<(usize, usize, HookId)> {
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut c_void) {
     // A page of the memory that is shared with a hook's process is that hook's fault.
     // SAFETY: `info` is what the system passed to this handler.
-    if signal == libc::SIGBUS && unsafe { isolation::replace_page(info) } {
+    if signal == libc::SIGBUS && unsafe { replace_page(info) } {
         return;
     }
     // SAFETY: the context was leaked when it was installed and is only read, so the pointer is null

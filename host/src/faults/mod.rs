@@ -5,6 +5,7 @@
 //! `exit`, `watchdog` the thread that notices hangs, `report` the message and `crash.json`,
 //! `suspects` the hooks' names for them. `previous` reports how the last run in a directory ended,
 //! `fork` ends forked copies of the process, `leaving` limits the time of the process's exit,
+//! `lost_pages` keeps a page of shared memory that is gone from being a crash,
 //! `expected` announces an `exit` that is no hook's, and `terminal` restores the terminal before a report.
 //!
 //! **Flow.** `watch` sets everything up before hooks are created, if there are any. The dispatcher
@@ -32,6 +33,9 @@ mod file;
 mod fork;
 #[cfg_attr(unix, expect(unsafe_code, reason = "ends the process"))]
 mod leaving;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "a handler that maps memory")]
+mod lost_pages;
 mod previous;
 #[cfg_attr(
     not(target_os = "linux"),
@@ -59,6 +63,8 @@ pub(crate) use crash::CORE as CORE_VARIABLE;
 pub(crate) use expected::expect_exit;
 pub(crate) use fork::{Mark, Origin, mark};
 pub(crate) use leaving::{end_hung, leave};
+#[cfg(target_os = "linux")]
+pub(crate) use lost_pages::WatchedRange;
 pub(crate) use previous::warning as of_the_run_before;
 #[cfg(unix)]
 pub(crate) use previous::where_it_was;

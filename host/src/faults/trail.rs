@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use sconce_plugin_api::lifecycle::Position;
+use sconce_lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use crate::hook_id::HookId;

@@ -1,13 +1,8 @@
 //! How a hook's process ended.
 
-#[cfg(target_os = "linux")]
 use std::{fmt, time::Duration};
 
-/// Status of an order in which the process ended. Never that of a plugin: those are passed on as errors.
-pub(crate) const ENDED: u32 = u32::MAX;
-
 /// How a hook's process ended, or was ended.
-#[cfg(target_os = "linux")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// By a signal, such as `SIGSEGV`.
@@ -20,7 +15,6 @@ pub(crate) enum Ending {
     Confused(String),
 }
 
-#[cfg(target_os = "linux")]
 impl Ending {
     /// `kind` of a crash report.
     pub(crate) fn kind(&self) -> &'static str {
@@ -32,7 +26,6 @@ impl Ending {
     }
 }
 
-#[cfg(target_os = "linux")]
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -19,7 +19,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect, munmap};
 
-use super::lost_pages::WatchedRange;
+use crate::faults::WatchedRange;
 
 /// Areas begin at multiples of this, in bytes: of each size of pages that Linux has on processors with 64 bits.
 const PAGE: u64 = 64 << 10;

@@ -4,7 +4,7 @@
 //! subcommand `hook-host`, and never in this one. Whatever it does there ends at most that process.
 //!
 //! **Parts.** `channel` exchanges messages through shared `memory`, which has an area for each direction, and room for tensors;
-//! `message` is what is written there; `lost_pages` outlives memory that is gone; `ending` says how a child ended. `parent`
+//! `message` is what is written there; `ending` says how a child ended. `parent`
 //! starts a child (`process`), stands in for the hook (`proxy`), answers what the hook asks of the host by the host's own tables (`serve`), and lends it tensors (`lent`). `child` opens
 //! the library (`host`), provides the tables that the hook calls (`tables`), and keeps what they need during a call
 //! (`session`); `sandbox` is what it gives up before the library is opened.
@@ -26,35 +26,27 @@ mod channel;
 mod child;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
-mod ending;
-mod facts;
 #[cfg(target_os = "linux")]
-mod lost_pages;
+mod ending;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
 mod message;
 #[cfg(target_os = "linux")]
 mod parent;
-mod rules;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod sandbox_log;
 
 #[cfg(target_os = "linux")]
 pub(crate) use child::answer;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{
-    IsolatedLibrary, PROXY_TABLE, Proxy, answer, crash_report_path, landlock_version,
-};
-pub(crate) use ending::ENDED;
-pub(crate) use facts::HookFacts;
+pub(crate) use elsewhere::{IsolatedLibrary, answer, crash_report_path, landlock_version};
 #[cfg(target_os = "linux")]
-pub(crate) use lost_pages::replace_page;
-#[cfg(target_os = "linux")]
-pub(crate) use parent::{IsolatedLibrary, PROXY_TABLE, Proxy, crash_report_path};
-pub(crate) use rules::{SANDBOX_LOG, SandboxRules};
+pub(crate) use parent::{IsolatedLibrary, crash_report_path};
 #[cfg(target_os = "linux")]
 pub(crate) use sandbox::landlock_version;
+pub(crate) use sandbox_log::SANDBOX_LOG;
 
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "hook-host";

@@ -13,11 +13,11 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::entry_form::EntryForm;
 use super::isolation::{CrashPolicy, Isolation, Sandbox, SandboxConfig};
 use super::limits::seconds;
+use super::policies::{Every, OnCrash, OnError, ReloadPolicy, Unit};
 use super::priority::WrittenPriority;
-use super::script::EntryForm;
-use crate::dispatch::{Every, OnCrash, OnError, ReloadPolicy, Unit};
 use crate::patterns::Patterns;
 
 /// The message for an `every` with no unit, or with more than one.
@@ -56,7 +56,7 @@ pub struct HookEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<WrittenPriority>,
     /// What happens when the hook fails.
-    on_error: Policy,
+    on_error: OnError,
     /// Seconds after which one of its calls counts as a hang; `None` for the limit of all hooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     time_limit: Option<f64>,
@@ -114,11 +114,7 @@ impl HookEntry {
 
     /// What happens when the hook fails.
     pub fn on_error(&self) -> OnError {
-        match self.on_error {
-            Policy::Fail => OnError::Fail,
-            Policy::Disable => OnError::Disable,
-            Policy::Ignore => OnError::Ignore,
-        }
+        self.on_error
     }
 
     /// Whether the hook runs in a process of its own.
@@ -176,19 +172,6 @@ impl HookEntry {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// What happens when a hook fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Policy {
-    /// End the run, calling `on_exception` and `after_run`.
-    #[default]
-    Fail,
-    /// Disable the hook for the rest of the run, which continues.
-    Disable,
-    /// Report the fault and continue the run with the hook.
-    Ignore,
 }
 
 /// A phase, by its name in the manifest.
@@ -274,7 +257,7 @@ struct Object {
     priority: Option<WrittenPriority>,
     /// What happens when the hook fails.
     #[serde(default)]
-    on_error: Policy,
+    on_error: OnError,
     /// Seconds after which one of the hook's calls counts as a hang, which ends the process. Default:
     /// `limits.call`.
     #[serde(default)]
@@ -395,7 +378,7 @@ impl<'de> Visitor<'de> for HookEntryVisitor {
             hook: hook.to_owned(),
             name: None,
             priority: None,
-            on_error: Policy::default(),
+            on_error: OnError::default(),
             time_limit: None,
             isolation: Isolation::default(),
             on_crash: None,

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dispatch::{OnCrash, OnError};
-use crate::isolation::SandboxRules;
+use super::policies::{OnCrash, OnError};
 
 /// Environment variable that isolates every hook, for tests: `all`.
 pub const ISOLATE: &str = "SCONCE_ISOLATE";
@@ -141,7 +140,7 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// The rules as the hook's process gets them.
+    /// The rules for the hook's process.
     pub(crate) fn rules(&self) -> SandboxRules {
         SandboxRules {
             read: self.read.clone(),
@@ -154,6 +153,27 @@ impl Sandbox {
             strict: self.strict,
         }
     }
+}
+
+/// Rules of a sandbox, as the hook's process gets them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SandboxRules {
+    /// Files and directories that may be read.
+    pub(crate) read: Vec<PathBuf>,
+    /// Directories whose files' names may be read.
+    pub(crate) list: Vec<PathBuf>,
+    /// Directories in which everything is allowed.
+    pub(crate) write: Vec<PathBuf>,
+    /// Whether sockets may be opened.
+    pub(crate) network: bool,
+    /// Whether programs may be started.
+    pub(crate) processes: bool,
+    /// Environment variables that it may see, besides those of every process.
+    pub(crate) environment: Vec<String>,
+    /// The most address space in bytes, apart from what the process has at its start.
+    pub(crate) memory: Option<u64>,
+    /// Whether a system that can't restrict files is an error.
+    pub(crate) strict: bool,
 }
 
 /// A number of bytes, as a number or as text with a unit.

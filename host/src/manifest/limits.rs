@@ -37,6 +37,9 @@ impl Default for LimitsConfig {
     }
 }
 
+/// Environment variable with the time limit of trial loads in seconds; takes precedence over the manifest's.
+pub const LOAD_LIMIT: &str = "SCONCE_LOAD_LIMIT";
+
 impl LimitsConfig {
     /// The time limit of a hook's call, for entries without their own.
     pub fn call_limit(&self) -> Option<Duration> {
@@ -50,7 +53,7 @@ impl LimitsConfig {
 
     /// The time limit of a trial load, from the environment variable or else the manifest.
     pub fn load_limit(&self) -> Duration {
-        let given = std::env::var(crate::plugin::trial::VARIABLE).ok();
+        let given = std::env::var(LOAD_LIMIT).ok();
         let given = given.and_then(|text| text.trim().parse::<f64>().ok());
         seconds(given.filter(|limit| *limit > 0.0).unwrap_or(self.load))
     }

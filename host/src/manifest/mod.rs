@@ -8,6 +8,7 @@ mod comments;
 mod device;
 mod distributed;
 pub(crate) mod document;
+mod entry_form;
 mod example;
 mod forms;
 mod hook_entry;
@@ -19,6 +20,7 @@ mod misplaced;
 mod origin;
 mod overlay;
 mod overrides;
+mod policies;
 mod priority;
 pub mod problem;
 mod read;
@@ -47,19 +49,21 @@ pub use distributed::{
     BatchNormStatistics, BatchesPer, DistributedConfig, Engine, GradientSums, SharedValidation,
     Wire,
 };
+pub use entry_form::EntryForm;
 pub(crate) use hook_entry::ENTRY_KEYS;
 pub use hook_entry::{HookEntry, PhaseName};
+pub(crate) use isolation::SandboxRules;
 pub use isolation::{
     CrashPolicy, CrashPolicyName, ISOLATE, Isolation, MemorySize, RestartCount, Sandbox,
     SandboxConfig,
 };
-pub use limits::LimitsConfig;
+pub use limits::{LOAD_LIMIT, LimitsConfig};
 pub(crate) use load::explained;
 pub use load::load;
 pub use origin::AssignmentOrigin;
 pub use overlay::{Assignment, Overlay, VARIABLE};
+pub use policies::{Every, OnCrash, OnError, ReloadPolicy, Unit};
 pub use reload::ReloadAt;
-pub use script::EntryForm;
 pub(crate) use script::Script;
 pub use source::JsonSource;
 pub use train::TrainConfig;

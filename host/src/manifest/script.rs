@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{HookEntry, json_path};
+use super::HookEntry;
+use super::entry_form::EntryForm;
 use crate::digest;
 
 /// The virtual environment beside the manifest, where the tools of Python put it.
@@ -16,39 +17,6 @@ const LONGEST_STEM: usize = 100;
 
 /// The hook that runs hooks written in Python.
 const PYTHON: &str = "python";
-
-/// How an entry says which hook it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EntryForm {
-    /// By the hook's name.
-    #[default]
-    Name,
-    /// By a Python file: its `config` is that of the hook in the file.
-    Script,
-}
-
-impl EntryForm {
-    /// The place in the manifest of a part of the hook's configuration; the configuration itself if `path` is empty.
-    ///
-    /// ```
-    /// use sconce::manifest::EntryForm;
-    ///
-    /// let place = |form: EntryForm, path| form.place_in_config("hooks[1]", path);
-    /// assert_eq!(place(EntryForm::Name, "size"), "hooks[1].config.size");
-    /// assert_eq!(place(EntryForm::Script, "config.edges[2]"), "hooks[1].config.edges[2]");
-    /// assert_eq!(place(EntryForm::Script, "file"), "hooks[1].hook");
-    /// ```
-    pub fn place_in_config(self, entry: &str, path: &str) -> String {
-        let own = match self {
-            EntryForm::Name => Some(path),
-            EntryForm::Script => path.strip_prefix("config"),
-        };
-        match own {
-            Some(own) => json_path::below(&format!("{entry}.config"), own.trim_start_matches('.')),
-            None => format!("{entry}.hook"),
-        }
-    }
-}
 
 /// Writes out an entry that names a Python file, and takes paths of Python hooks as relative to the manifest's directory.
 pub(super) fn complete(entry: &mut HookEntry, base: &Path) {

@@ -1,5 +1,6 @@
 //! How a hook of a run is created, for its creation and for every later one: a restart, a reload.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
@@ -10,7 +11,37 @@ use super::entry_error::EntryError;
 use super::instance::HookInstance;
 use super::library::Library;
 use crate::bridge::{self, BridgeState};
-use crate::isolation::{HookFacts, IsolatedLibrary};
+
+/// A library that is opened in other processes, one for each of its hooks.
+pub(crate) trait LibraryApart: fmt::Debug + Send + Sync {
+    /// Creates a hook in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// The hook's or the plugin's error, or how the process ended.
+    fn create(
+        &self,
+        kind: &str,
+        config: &str,
+        setup: &SetupAbi,
+        facts: HookFacts,
+    ) -> Result<HookInstance, EntryError>;
+}
+
+/// What a report of a hook's end names.
+#[derive(Clone, Debug)]
+pub(crate) struct HookFacts {
+    /// Name of the hook in the run.
+    pub(crate) name: String,
+    /// Name of the plugin.
+    pub(crate) plugin: String,
+    /// File of the plugin.
+    pub(crate) file: PathBuf,
+    /// The run's directory.
+    pub(crate) run_directory: PathBuf,
+    /// Whether its state is saved after each cycle, for a restart.
+    pub(crate) keeps_state: bool,
+}
 
 /// A hook's library, opened.
 #[derive(Clone)]
@@ -18,7 +49,7 @@ pub(crate) enum HookLibrary {
     /// In this process.
     Here(Library),
     /// In processes of the hook's own.
-    Apart(Arc<IsolatedLibrary>),
+    Apart(Arc<dyn LibraryApart>),
 }
 
 /// How a hook of a run is created.

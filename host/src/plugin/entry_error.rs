@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ErrorAbi, Status};
 
-use crate::isolation::ENDED;
+use crate::bridge::NO_MESSAGE;
 
-/// The message of an error that came without one.
-pub(crate) const NO_MESSAGE: &str = "it gave no message";
+/// Status of a call in which the hook's process ended. Never that of a plugin: those are passed on as errors.
+pub(crate) const ENDED: u32 = u32::MAX;
 
 /// Error returned by a plugin's entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]

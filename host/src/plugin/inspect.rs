@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
-use super::trust::{self, SignatureState};
+use super::signature;
+use super::trust::SignatureState;
 use super::{Cause, PluginRefusal, compatibility, file, fingerprint, section, structure};
 use crate::digest;
 
@@ -92,8 +93,8 @@ fn inspect_bytes(path: &Path, bytes: &[u8]) -> Result<Inspected, PluginRefusal> 
     let structure = structure::prove(bytes).map_err(|fault| refuse(Cause::Structure(fault)))?;
     let metadata = section::read(bytes).map_err(refuse)?;
     compatibility::check(&metadata).map_err(refuse)?;
-    let signature = trust::check(path, bytes).map_err(refuse)?;
-    trust::check_dependencies(path, &structure.needs.outside).map_err(refuse)?;
+    let signature = signature::check(path, bytes).map_err(refuse)?;
+    signature::check_dependencies(path, &structure.needs.outside).map_err(refuse)?;
     Ok(Inspected {
         path: path.to_owned(),
         needed: structure.needs.needed,

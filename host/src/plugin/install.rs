@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cause, Inspected, PluginRefusal, file, inspect, search, trust};
+use super::{Cause, Inspected, PluginRefusal, file, inspect, search, signature};
 use crate::diagnostic::Diagnostic;
 use crate::files;
 
@@ -72,7 +72,7 @@ impl InstallPlan {
             [only] => {
                 only.path == target
                     && only.sha256() == plugin.sha256()
-                    && trust::read(&target).ok() == trust::read(&plugin.path).ok()
+                    && signature::read(&target).ok() == signature::read(&plugin.path).ok()
             }
             _ => false,
         };
@@ -116,12 +116,12 @@ impl PluginInstallation {
         if let Some(directory) = self.target.parent() {
             fs_err::create_dir_all(directory).map_err(failed)?;
         }
-        let signature = trust::read(&self.plugin.path).map_err(failed)?;
+        let signature = signature::read(&self.plugin.path).map_err(failed)?;
         // An older build's signature would make the new one an altered plugin.
         remove_signature(&self.target).map_err(failed)?;
         files::write_atomically(&self.target, &bytes).map_err(failed)?;
         if let Some(signature) = signature {
-            let target = trust::file_of(&self.target);
+            let target = signature::file_of(&self.target);
             files::write_atomically(&target, signature.as_bytes()).map_err(failed)?;
         }
         let others = self.previous.iter().map(|other| &other.path);
@@ -143,7 +143,7 @@ pub fn remove(library: &Path) -> std::io::Result<()> {
 }
 
 fn remove_signature(library: &Path) -> std::io::Result<()> {
-    match fs_err::remove_file(trust::file_of(library)) {
+    match fs_err::remove_file(signature::file_of(library)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

@@ -13,7 +13,6 @@ use super::entry_error::EntryError;
 use super::library::Library;
 use crate::bridge::LossQueries;
 use crate::faults::Origin;
-use crate::isolation::{PROXY_TABLE, Proxy};
 
 /// The value passed to a plugin to be filled in.
 const NO_HOOK: HookAbi = HookAbi {
@@ -25,11 +24,29 @@ const NO_HOOK: HookAbi = HookAbi {
 #[derive(Debug)]
 pub struct HookInstance {
     abi: HookAbi,
-    /// Whether the object is a [`Proxy`] of a hook in another process.
-    is_apart: bool,
+    /// If the object stands in for a hook in another process: what it is.
+    apart: Option<ApartOf>,
     /// Whether it reads the loss through `sconce.loss/1`.
     reads_loss_late: bool,
 }
+
+/// A hook in another process.
+pub(crate) trait HookApart {
+    /// Whether the process has ended.
+    fn has_ended(&self) -> bool;
+
+    /// Whether other ranks have seen something of the call in which the process has ended: the call can't be undone.
+    fn was_seen_by_others(&self) -> bool;
+
+    /// The state that was saved last, if any.
+    fn last_state(&self) -> Option<&[u8]>;
+
+    /// Ends the process at once, without dropping the hook.
+    fn abandon(&mut self);
+}
+
+/// Turns an object that stands in for a hook in another process into what it can say of it.
+type ApartOf = fn(*mut c_void) -> *mut dyn HookApart;
 
 // The hook is `Send` (its trait requires it), and `&Instance` gives no access to the object.
 // SAFETY: the plugin's object may move to another thread, and only `&mut self`, `self` and the dispatcher's
@@ -103,19 +120,22 @@ impl HookInstance {
         }
         Ok(HookInstance {
             abi,
-            is_apart: false,
+            apart: None,
             reads_loss_late: queries.were_made(),
         })
     }
 
-    /// A hook in another process, by its proxy.
-    pub(crate) fn apart(proxy: Box<Proxy>) -> HookInstance {
+    /// A hook in another process, by the object that stands in for it and is what the functions of the table take.
+    pub(crate) fn apart<H: HookApart + Send + 'static>(
+        hook: Box<H>,
+        table: &'static HookTable,
+    ) -> HookInstance {
         HookInstance {
             abi: HookAbi {
-                instance: Box::into_raw(proxy).cast(),
-                table: &raw const PROXY_TABLE,
+                instance: Box::into_raw(hook).cast(),
+                table: ptr::from_ref(table),
             },
-            is_apart: true,
+            apart: Some(|object| object.cast::<H>()),
             reads_loss_late: false,
         }
     }
@@ -127,7 +147,7 @@ impl HookInstance {
 
     /// The error of an entry point that answered with this status.
     pub(crate) fn error(&self, status: u32, error: &mut ErrorAbi) -> EntryError {
-        if self.is_apart {
+        if self.apart.is_some() {
             EntryError::read_apart(status, error)
         } else {
             EntryError::read(status, error)
@@ -144,16 +164,14 @@ impl HookInstance {
 
     /// Whether it was in another process, which has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.proxy().is_some_and(|proxy| proxy.has_ended())
+        self.other_process().is_some_and(|hook| hook.has_ended())
     }
 
-    /// The proxy of a hook in another process.
-    pub(crate) fn proxy(&mut self) -> Option<&mut Proxy> {
-        if !self.is_apart || self.abi.instance.is_null() {
-            return None;
-        }
+    /// What there is to know of a hook in another process.
+    pub(crate) fn other_process(&mut self) -> Option<&mut (dyn HookApart + 'static)> {
+        let apart = self.apart.filter(|_| !self.abi.instance.is_null())?;
         // SAFETY: the pointer comes from `apart`, has not been dropped, and is this value's own.
-        unsafe { self.abi.instance.cast::<Proxy>().as_mut() }
+        unsafe { apart(self.abi.instance).as_mut() }
     }
 
     /// The hook's object and its entry point for mount points, for the dispatcher's lists.

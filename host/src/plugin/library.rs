@@ -19,9 +19,9 @@ use super::companions::Loaded;
 use super::entry_error::EntryError;
 use super::opening::{CreateEntry, open_now};
 use super::refusal::{Cause, PluginRefusal};
-use super::surroundings::ProcessSurroundings;
 #[cfg(target_os = "linux")]
-use super::trust;
+use super::signature;
+use super::surroundings::ProcessSurroundings;
 use crate::faults::Origin;
 
 /// Whether a library's code has run in this process.
@@ -57,7 +57,7 @@ impl Library {
     pub(crate) fn open_from(path: &Path, file: &Path) -> Result<Library, PluginRefusal> {
         let before = ProcessSurroundings::look();
         #[cfg(target_os = "linux")]
-        let loaded = trust::is_demanded(path).then(Loaded::now);
+        let loaded = signature::is_demanded(path).then(Loaded::now);
         let opened = Library::open_quietly(file);
         let changes = before.restore("when it was opened");
         #[cfg(target_os = "linux")]

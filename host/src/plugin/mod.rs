@@ -7,7 +7,7 @@
 //!
 //! - [`search`], [`resolve`]: the directories, the plugins found there, and the choice of the one that
 //!   provides a hook
-//! - `file`, `structure`, `section`, [`compatibility`], [`trust`]: the gates of [`inspect()`]: a readable file, an
+//! - `file`, `structure`, `section`, [`compatibility`], `signature`: the gates of [`inspect()`]: a readable file, an
 //!   intact library for this machine, valid metadata, a matching ABI and processor, an unaltered signature
 //! - [`trust`]: signatures beside libraries, and the keys that a user trusts
 //! - `fingerprint`: the gate for bytes that the manifest pins
@@ -56,6 +56,7 @@ pub mod search;
 mod section;
 #[cfg(target_os = "linux")]
 mod settings;
+pub(crate) mod signature;
 mod structure;
 mod surroundings;
 #[cfg(test)]

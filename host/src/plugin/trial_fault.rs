@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Environment variable with the time limit in seconds; takes precedence over the manifest's.
-pub const VARIABLE: &str = "SCONCE_LOAD_LIMIT";
+use crate::manifest::LOAD_LIMIT;
 
 /// A failed trial load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ impl Fault {
         match self.ending {
             Ending::TimeOut(_) => format!(
                 "if it needs more time, give it more with `limits.load` in the manifest or the \
-                 environment variable {VARIABLE}, in seconds"
+                 environment variable {LOAD_LIMIT}, in seconds"
             ),
             _ if self.is_at_exit => "its destructors, functions given to `atexit`, or those of \
                                      thread-locals do that; they should do nothing"

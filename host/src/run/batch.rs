@@ -7,7 +7,7 @@ use candle_core::backprop::GradStore;
 use sconce_plugin_api::{Phase, Point};
 
 use super::failure::Leave;
-use super::measured::BatchSums;
+use super::measured::{self, BatchSums};
 use super::staging::{Staging, StagingError};
 use super::update::is_weighed;
 use super::{RunError, Trainer};
@@ -87,6 +87,16 @@ impl Trainer<'_> {
         counted
     }
 
+    /// Adds batches to the metrics of a pass.
+    pub(super) fn add_batches<'a>(
+        &mut self,
+        phase: Phase,
+        batches: impl IntoIterator<Item = &'a BatchSums>,
+    ) {
+        let mut board = self.shared.metrics.borrow_mut();
+        measured::add_batches(&mut board, self.task, &mut self.values, phase, batches);
+    }
+
     fn count_batch(&mut self, phase: Phase, measured: &BatchSums) -> Result<(), Leave> {
         if self.ranks.is_none() {
             self.add_batches(phase, [measured]);
@@ -108,7 +118,9 @@ impl Trainer<'_> {
             RunError::task("recording batch norms' statistics", &self.position, error)
         })?;
         known.push(measured.of_batch(round.index, statistics));
-        self.show_with(phase, &known);
+        let mut board = self.shared.metrics.borrow_mut();
+        measured::show_with(&mut board, self.task, &mut self.values, phase, &known);
+        drop(board);
         if round.is_repeated {
             known.pop();
         }

@@ -1,9 +1,9 @@
-//! What the trainer does between the mount points; the order is that of [`sconce_plugin_api::lifecycle`].
+//! What the trainer does between the mount points; the order is that of [`sconce_lifecycle`].
 
 use std::sync::Arc;
 
 use candle_core::Tensor;
-use sconce_plugin_api::lifecycle::{
+use sconce_lifecycle::{
     Consistency, EpochBatches, MicroBatch, Position, Ranked, RunDriver, Stopping, rounds_of,
 };
 use sconce_plugin_api::{Keep, Phase, Point};
@@ -114,7 +114,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn call_profile(&mut self, phase: Phase) -> Result<(), Leave> {
-        let pass = self.end_pass_times(phase);
+        let pass = self.timing.end_pass(phase, &mut self.hooks, self.shared);
         self.show_end(phase, &pass);
         let entries = pass.hook_entries(&self.timing.wall.take_served());
         let payload = pass.payload(&entries);
@@ -130,7 +130,7 @@ impl RunDriver for Trainer<'_> {
         let rounds = rounds_of(batches.count(), per_update, self.ranked());
         let total = self.plan.epochs.saturating_mul(rounds);
         self.shared.clock.begin_training(total, done);
-        self.agree_on_present_settings();
+        self.agree_on_settings();
         Ok(())
     }
 
@@ -173,7 +173,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn begin_pass(&mut self) {
-        self.begin_pass_times();
+        self.timing.begin_pass(self.position.phase, &mut self.hooks);
     }
 
     fn show(&mut self) {
@@ -356,11 +356,12 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn end_measuring(&mut self, phase: Phase) {
-        self.note_measured(phase);
+        let weights = (self.sets).weights_of(self.sets.swapped_set(), &self.position);
+        self.shared.metrics.borrow_mut().end(phase, weights);
     }
 
     fn note_evaluated(&mut self) {
-        self.sets.measured = (self.sets.swapped.as_ref()).map(|swapped| swapped.set().to_owned());
+        self.sets.measured = self.sets.swapped_set();
     }
 
     fn save_delayed(&mut self) -> Result<(), Leave> {

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use candle_core::Tensor;
-use sconce_plugin_api::lifecycle::Consistency;
+use sconce_lifecycle::Consistency;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};

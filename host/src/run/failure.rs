@@ -1,8 +1,8 @@
 //! Errors that end a run.
 
+use sconce_lifecycle::Position;
 use sconce_ops::device::{is_out_of_memory, says_out_of_memory};
 use sconce_plugin_api::Phase;
-use sconce_plugin_api::lifecycle::Position;
 
 use crate::dispatch::{HookFault, LifeEvent};
 use crate::exit;
@@ -67,7 +67,7 @@ pub enum RunError {
 }
 
 /// A reason to leave the loops of a run.
-pub(super) type Leave = sconce_plugin_api::lifecycle::Leave<RunError>;
+pub(super) type Leave = sconce_lifecycle::Leave<RunError>;
 
 /// The origin of an error; the numbers are part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor};
+use sconce_lifecycle::Position;
 use sconce_plugin_api::Phase;
-use sconce_plugin_api::lifecycle::Position;
 
 use super::failure::moment;
 use super::modules::watched;

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::Leave;
 use super::measured::BatchSums;
+use super::settings::Settings;
 use super::{RunError, Trainer};
 use crate::gradients::Gradients;
-use crate::team::{NodeNote, Purpose, Said, SumError, TeamError};
+use crate::team::{Heard, NodeNote, Purpose, Said, SumError, TeamError};
 
 /// What a rank knows of an update.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -73,9 +74,25 @@ impl Trainer<'_> {
         Ok(sum)
     }
 
+    /// Spreads the settings of this rank and the others, if one has changed any.
+    pub(super) fn share_settings(&mut self, heard: &Heard, own: Settings) -> Result<(), Leave> {
+        if let Some(ranks) = &mut self.ranks {
+            ranks.agreed =
+                own.shared_by(&ranks.team, &ranks.agreed, heard, self.shared, self.task)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the settings as they are now for those of all ranks.
+    pub(super) fn agree_on_settings(&mut self) {
+        if let Some(ranks) = &mut self.ranks {
+            ranks.agreed = Settings::of(self.shared, self.task);
+        }
+    }
+
     /// Whether a rank's hook has asked to skip the update; settings that differ are shared.
     pub(super) fn agree_on_step(&mut self, is_skipped: bool) -> Result<bool, Leave> {
-        let settings = self.present_settings();
+        let settings = Settings::of(self.shared, self.task);
         let Some(ranks) = &self.ranks else {
             return Ok(is_skipped);
         };

@@ -73,7 +73,7 @@ impl Trainer<'_> {
         let read = self.weights_together(tag, set)?;
         let loaded = read.and_then(|(weights, metrics)| {
             self.set_all(&weights)?;
-            self.note_loaded(tag, metrics);
+            self.sets.note_loaded(tag, metrics, self.position.update);
             Ok(())
         });
         self.judge(loaded, &format!("load the parameters of `{tag}`"), hook)

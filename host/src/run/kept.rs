@@ -8,9 +8,8 @@
 use sconce_plugin_api::{KEPT_WEIGHTS, Keep, Phase};
 use serde_json::{Map, Value, json};
 
-use super::Trainer;
-use crate::bridge::ValueContent;
-use crate::checkpoint::{PhaseState, SavedMetrics, WeightsId};
+use crate::bridge::{BridgeState, ValueContent};
+use crate::checkpoint::{PhaseState, WeightsId};
 
 /// Metrics by name.
 type Metrics = Vec<(String, f64)>;
@@ -44,17 +43,6 @@ pub struct FinalMetrics {
     pub metrics: Vec<(Phase, Metrics)>,
     /// What was measured last in each phase, where that was with other weights.
     pub last: Vec<LastMetrics>,
-}
-
-/// Weights that a hook has loaded from a checkpoint, in the place of a set.
-#[derive(Clone)]
-pub(super) struct LoadedWeights {
-    /// The set; `None`: the parameters.
-    set: Option<String>,
-    checkpoint: String,
-    /// The run's updates at that time: after further ones the weights are others.
-    update: u64,
-    metrics: SavedMetrics,
 }
 
 impl KeptWeights {
@@ -144,86 +132,30 @@ fn named(state: &PhaseState) -> Option<(Phase, Metrics)> {
     (!metrics.is_empty()).then_some((phase, metrics))
 }
 
-impl Trainer<'_> {
-    /// Notes that a hook has loaded weights from a checkpoint: into the parameters, and, if they are averages, into the
-    /// published set of these.
-    pub(super) fn note_loaded(&mut self, checkpoint: &str, metrics: SavedMetrics) {
-        let loaded = LoadedWeights {
-            set: None,
-            checkpoint: checkpoint.to_owned(),
-            update: self.position.update,
-            metrics,
-        };
-        let averages = loaded.metrics.weights.set.clone().map(|set| LoadedWeights {
-            set: Some(set),
-            ..loaded.clone()
-        });
-        let all = [loaded].into_iter().chain(averages);
-        for loaded in all {
-            self.sets.loaded.retain(|other| other.set != loaded.set);
-            self.sets.loaded.push(loaded);
-        }
+/// Settles the metrics of a run that keeps these weights, of which a checkpoint says `saved`: from now on hooks see those
+/// of these weights, and which they are.
+pub(super) fn settle(
+    kept: KeptWeights,
+    saved: &[PhaseState],
+    shared: &BridgeState<'_>,
+) -> FinalMetrics {
+    let phases = shared.read_metrics().save();
+    let (metrics, own) = FinalMetrics::of(kept, &phases, saved);
+    let mut board = shared.metrics.borrow_mut();
+    for phase in Phase::ALL {
+        board.begin(phase);
     }
+    board.restore(&own);
+    drop(board);
+    let mut value = metrics.to_json();
+    value.remove("metrics");
+    let value = ValueContent::Json(Value::Object(value).to_string().into());
+    shared.values.set(KEPT_WEIGHTS, Keep::Run, None, value);
+    metrics
+}
 
-    /// What has been loaded from a checkpoint in the place of a set, and is still in use.
-    fn loaded(&self, set: Option<&str>) -> Option<&LoadedWeights> {
-        let mut loaded = self.sets.loaded.iter();
-        loaded.find(|loaded| loaded.set.as_deref() == set && loaded.update == self.position.update)
-    }
-
-    /// Identity of the weights of a set as they are now.
-    fn weights_of_set(&self, set: Option<String>) -> WeightsId {
-        match self.loaded(set.as_deref()) {
-            Some(loaded) => loaded.metrics.weights.clone(),
-            None => WeightsId {
-                epoch: self.position.epoch,
-                iteration: self.position.iteration,
-                update: self.position.update,
-                set,
-            },
-        }
-    }
-
-    /// Notes which weights a pass has measured, at its end.
-    pub(super) fn note_measured(&mut self, phase: Phase) {
-        let set = (self.sets.swapped.as_ref()).map(|swapped| swapped.set().to_owned());
-        let weights = self.weights_of_set(set);
-        self.shared.metrics.borrow_mut().end(phase, weights);
-    }
-
-    /// The weights that the run keeps.
-    fn kept_weights(&self) -> (KeptWeights, &[PhaseState]) {
-        let set = self.measured_set();
-        let loaded = self.loaded(set.as_deref());
-        let kept = KeptWeights {
-            checkpoint: loaded.map(|loaded| loaded.checkpoint.clone()),
-            weights: self.weights_of_set(set.clone()),
-        };
-        (kept, loaded.map_or(&[], |loaded| &loaded.metrics.phases))
-    }
-
-    /// Settles the metrics of a run that keeps its weights: from now on hooks see those of these weights, and which
-    /// they are.
-    pub(super) fn settle_kept(&self) -> FinalMetrics {
-        let phases = self.shared.read_metrics().save();
-        let (kept, saved) = self.kept_weights();
-        let (metrics, own) = FinalMetrics::of(kept, &phases, saved);
-        let mut board = self.shared.metrics.borrow_mut();
-        for phase in Phase::ALL {
-            board.begin(phase);
-        }
-        board.restore(&own);
-        drop(board);
-        let mut value = metrics.to_json();
-        value.remove("metrics");
-        let value = ValueContent::Json(Value::Object(value).to_string().into());
-        self.shared.values.set(KEPT_WEIGHTS, Keep::Run, None, value);
-        metrics
-    }
-
-    /// The metrics that hooks see now.
-    pub(super) fn shown_metrics(&self) -> Vec<(Phase, Metrics)> {
-        let phases = self.shared.read_metrics().save();
-        phases.iter().filter_map(named).collect()
-    }
+/// The metrics that hooks see now.
+pub(super) fn shown_metrics(shared: &BridgeState<'_>) -> Vec<(Phase, Metrics)> {
+    let phases = shared.read_metrics().save();
+    phases.iter().filter_map(named).collect()
 }

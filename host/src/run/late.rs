@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use candle_core::{Device, Tensor};
-use sconce_plugin_api::lifecycle::Position;
+use sconce_lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use super::trainer::device_of;
@@ -20,18 +20,6 @@ use crate::nn::ops::device;
 
 /// Time between two losses that an observer, such as the live view, is shown.
 const VIEW_EVERY: Duration = Duration::from_millis(100);
-
-/// Whether batches are measured late.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lateness {
-    /// Whether they are even on the CPU, for tests.
-    is_forced: bool,
-    /// Whether the model is on a device, whose results take waiting for.
-    pub(super) is_apart: bool,
-    pub(super) is_on: bool,
-    /// When an observer was last shown a loss.
-    viewed: Option<Instant>,
-}
 
 impl Trainer<'_> {
     /// Reads losses and metrics late on the CPU too, as on a device. For tests: nothing is gained there.

@@ -7,9 +7,9 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 use serde::{Deserialize, Serialize};
 
-use super::Trainer;
 use super::update::LossWeight;
 use crate::data::Batch;
+use crate::metric_board::MetricBoard;
 use crate::task::Task;
 
 /// What a batch adds to the metrics of its pass.
@@ -78,43 +78,48 @@ impl BatchSums {
     }
 }
 
-impl Trainer<'_> {
-    /// Adds batches to the metrics of a pass.
-    pub(super) fn add_batches<'a>(
-        &mut self,
-        phase: Phase,
-        batches: impl IntoIterator<Item = &'a BatchSums>,
-    ) {
-        let mut board = self.shared.metrics.borrow_mut();
-        let (sums, samples) = board.sums(phase, 2 + self.task.sum_count());
-        for batch in batches {
-            batch.add_to(self.task, sums, samples);
-        }
-        let mean = values(self.task, sums, *samples, &mut self.values);
-        board.set(phase, "loss", mean);
-        for (name, value) in self.task.metrics().iter().zip(&self.values) {
-            board.set(phase, name, *value);
-        }
+/// Adds batches to the metrics of a pass. `values` is a buffer for those of the task.
+pub(super) fn add_batches<'a>(
+    board: &mut MetricBoard,
+    task: &dyn Task,
+    values: &mut [f64],
+    phase: Phase,
+    batches: impl IntoIterator<Item = &'a BatchSums>,
+) {
+    let (sums, samples) = board.sums(phase, 2 + task.sum_count());
+    for batch in batches {
+        batch.add_to(task, sums, samples);
     }
+    let mean = compute(task, sums, *samples, values);
+    show(board, task, phase, mean, values);
+}
 
-    /// Shows metrics as they are with batches that this rank alone knows yet.
-    pub(super) fn show_with(&mut self, phase: Phase, batches: &[BatchSums]) {
-        let mut board = self.shared.metrics.borrow_mut();
-        let (sums, samples) = board.sums(phase, 2 + self.task.sum_count());
-        let (mut sums, mut samples) = (sums.to_vec(), *samples);
-        for batch in batches {
-            batch.add_to(self.task, &mut sums, &mut samples);
-        }
-        let mean = values(self.task, &sums, samples, &mut self.values);
-        board.set(phase, "loss", mean);
-        for (name, value) in self.task.metrics().iter().zip(&self.values) {
-            board.set(phase, name, *value);
-        }
+/// Shows metrics as they are with batches that this rank alone knows yet.
+pub(super) fn show_with(
+    board: &mut MetricBoard,
+    task: &dyn Task,
+    values: &mut [f64],
+    phase: Phase,
+    batches: &[BatchSums],
+) {
+    let (sums, samples) = board.sums(phase, 2 + task.sum_count());
+    let (mut sums, mut samples) = (sums.to_vec(), *samples);
+    for batch in batches {
+        batch.add_to(task, &mut sums, &mut samples);
+    }
+    let mean = compute(task, &sums, samples, values);
+    show(board, task, phase, mean, values);
+}
+
+fn show(board: &mut MetricBoard, task: &dyn Task, phase: Phase, mean: f64, values: &[f64]) {
+    board.set(phase, "loss", mean);
+    for (name, value) in task.metrics().iter().zip(values) {
+        board.set(phase, name, *value);
     }
 }
 
 /// Computes the mean loss and the task's metrics from a pass's sums.
-fn values(task: &dyn Task, sums: &[f64], samples: f64, values: &mut [f64]) -> f64 {
+fn compute(task: &dyn Task, sums: &[f64], samples: f64, values: &mut [f64]) -> f64 {
     match sums {
         [loss, weight, sums @ ..] => {
             task.values(sums, samples, values);

@@ -3,7 +3,7 @@
 //! **Parts** ([`Trainer`] owns the run; each file holds a part of its methods or of its state)
 //!
 //! - `driver`: what the trainer does between mount points. The order, and the `Position` with the counters, are
-//!   those of [`sconce_plugin_api::lifecycle`], which the test kit runs too
+//!   those of [`sconce_lifecycle`], which the test kit runs too
 //! - `trainer`: from the start of a run to its report; `batch`: the work on one batch;
 //!   `staging`: batches on the device that computes;
 //!   `early_step`: parameters stepped during the backward pass
@@ -98,9 +98,8 @@ pub use kept::{FinalMetrics, KeptWeights, LastMetrics};
 pub use observer::{Now, Observer};
 pub use plan::TrainingPlan;
 pub use profile::{HookCopies, HookTiming, Profile};
-pub(crate) use reload::ReloadService;
 pub(crate) use reloads::{
-    LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads,
+    LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, ReloadService, Reloader, Reloads,
 };
 pub use remote::{Remote, RemoteRequest};
 pub use report::{Divergence, RunOutcome, RunReport};

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use candle_core::backend::BackendStorage;
 use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, CudaStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
+use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{ModuleAbi, TextAbi};
-use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use super::record::{Record, Slot, content};

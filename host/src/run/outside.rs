@@ -2,7 +2,7 @@
 
 use super::interrupt::{Interrupt, StopSignal};
 use super::observer::Observer;
-use super::reload::ReloadService;
+use super::reloads::ReloadService;
 use super::remote::Remote;
 
 /// Connections of a run to the outside.

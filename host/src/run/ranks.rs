@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sconce_plugin_api::lifecycle::{Position, Ranked};
+use sconce_lifecycle::{Position, Ranked};
 
 use super::measured::BatchSums;
 use super::settings::Settings;

@@ -6,8 +6,8 @@
 //! start. What it changes and requests meanwhile took effect when it was first called there, and is undone, as for an
 //! epoch that is reopened. Nothing is done twice, so the run goes on with the same bits.
 
+use sconce_lifecycle::TrainingStage;
 use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
-use sconce_plugin_api::lifecycle::TrainingStage;
 use sconce_plugin_api::{Phase, Point};
 
 use super::Trainer;

@@ -9,26 +9,13 @@ use std::time::Instant;
 
 use super::Trainer;
 use super::failure::{Leave, RunError};
-use super::reloads::{LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads};
+use super::reloads::{LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, ReloadService};
 use crate::checkpoint::{HistoryRecord, LibraryId, MOST_RECORDS};
 use crate::digest;
-use crate::dispatch::ReloadPolicy;
 use crate::hook_id::HookId;
-use crate::manifest::ReloadAt;
+use crate::manifest::{ReloadAt, ReloadPolicy};
 use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::new_library::NewLibrary;
-
-/// How a run's libraries are loaded again.
-pub(crate) struct ReloadService<'run> {
-    /// What waits.
-    pub(crate) waiting: Reloads,
-    /// Opens new libraries.
-    pub(crate) reloader: &'run dyn Reloader,
-    /// Where in the training it happens.
-    pub(crate) at: ReloadAt,
-    /// Every how many iterations each hook is loaded again, for tests.
-    pub(crate) every: Option<u64>,
-}
 
 impl<'run> Trainer<'run> {
     /// Lets hooks' libraries be loaded again.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bridge::BridgeState;
 use crate::dispatch::HookSpec;
+use crate::manifest::ReloadAt;
 use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::new_library::NewLibrary;
 
@@ -78,6 +79,18 @@ pub(crate) trait Reloader {
 
     /// Keeps the code of a hook in Python likewise.
     fn keep_script(&self, sha256: &str, code: &[u8]);
+}
+
+/// How a run's libraries are loaded again.
+pub(crate) struct ReloadService<'run> {
+    /// What waits.
+    pub(crate) waiting: Reloads,
+    /// Opens new libraries.
+    pub(crate) reloader: &'run dyn Reloader,
+    /// Where in the training it happens.
+    pub(crate) at: ReloadAt,
+    /// Every how many iterations each hook is loaded again, for tests.
+    pub(crate) every: Option<u64>,
 }
 
 /// What became of a request for one hook.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use candle_core::Tensor;
-use sconce_plugin_api::lifecycle::{Consistency, RunDriver, rounds_of};
+use sconce_lifecycle::{Consistency, RunDriver, rounds_of};
 use sconce_plugin_api::{Keep, Point};
 
 use super::failure::Leave;
@@ -92,7 +92,7 @@ impl Trainer<'_> {
             ..
         } = &content.header;
         self.sets.measured.clone_from(measured);
-        self.sets.loaded.clear();
+        self.sets.forget_loaded();
         self.losses.first =
             (content.header.first_loss).map_or(self.losses.first, |loss| Some(loss.0));
         self.shared.late.forget();
@@ -108,7 +108,7 @@ impl Trainer<'_> {
             .collect();
         self.hooks.load_states(&states, self.shared)?;
         self.position.consistency = Consistency::Between;
-        self.agree_on_present_settings();
+        self.agree_on_settings();
         if let Some(ranks) = &mut self.ranks {
             ranks.update_start = UpdateStart::of(&self.position);
             ranks.measured.clear();

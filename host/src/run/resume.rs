@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use sconce_plugin_api::lifecycle::TrainingStage;
+use sconce_lifecycle::TrainingStage;
 use sconce_plugin_api::metadata::HookRanks;
 
 use super::failure::Leave;

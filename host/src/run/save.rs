@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use candle_core::Tensor;
+use sconce_lifecycle::{Consistency, EpochStart, PassCounters};
 use sconce_ops::device::copy_to_host;
 use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
-use sconce_plugin_api::lifecycle::{Consistency, EpochStart, PassCounters};
 use sconce_plugin_api::{Keep, Point};
 use serde_json::value::RawValue;
 

@@ -1,8 +1,8 @@
 //! Serves the requests of hooks, once all hooks of a mount point have run.
 
+use sconce_lifecycle::validate;
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::{Asked, serving_order};
-use sconce_plugin_api::lifecycle::validate;
 
 use super::failure::Leave;
 use super::manner::Manner;
@@ -64,6 +64,14 @@ impl Trainer<'_> {
             return Ok(());
         }
         self.serving(hook, |trainer| trainer.carry_out(asked, hook))
+    }
+
+    /// Does work that a hook has requested, or, without a name, the host. It does not count towards the pass in progress.
+    pub(super) fn serving<T>(&mut self, hook: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let service = self.timing.begin_service(&mut self.hooks);
+        let result = work(self);
+        self.timing.end_service(service, hook, &mut self.hooks);
+        result
     }
 
     fn carry_out(&mut self, asked: Asked, hook: &str) -> Result<(), Leave> {

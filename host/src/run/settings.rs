@@ -6,9 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::Leave;
-use super::{RunError, Trainer};
-use crate::team::{Heard, Purpose, Said, TeamError};
+use super::RunError;
+use crate::bridge::BridgeState;
+use crate::task::Task;
+use crate::team::{Heard, Purpose, Said, Team, TeamError};
 
 /// Settings that hooks change. Numbers are kept as bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,30 +37,28 @@ impl Settings {
         };
         Settings(agreed.0.iter().enumerate().map(merge).collect())
     }
-}
 
-impl Trainer<'_> {
     /// The settings of this rank.
-    pub(super) fn present_settings(&self) -> Settings {
-        let groups = self.shared.groups.borrow();
+    pub(super) fn of(shared: &BridgeState<'_>, task: &dyn Task) -> Settings {
+        let groups = shared.groups.borrow();
         let optional = |value: Option<f64>| value.map_or(NONE, f64::to_bits);
-        let mut words = vec![self.shared.accumulation.get().unwrap_or(NONE)];
+        let mut words = vec![shared.accumulation.get().unwrap_or(NONE)];
         for group in groups.iter() {
             words.push(group.learning_rate.to_bits());
             words.push(optional(group.momentum));
         }
-        let parameters = self.task.parameters().iter();
+        let parameters = task.parameters().iter();
         words.extend(parameters.map(|parameter| parameter.share().to_bits()));
         Settings(words)
     }
 
-    /// Makes other settings those of this rank.
-    fn adopt(&self, settings: &Settings) {
+    /// Makes these the settings of this rank.
+    fn adopt(&self, shared: &BridgeState<'_>, task: &dyn Task) {
         let optional = |word: u64| (word != NONE).then(|| f64::from_bits(word));
-        let mut words = settings.0.iter().copied();
+        let mut words = self.0.iter().copied();
         let accumulation = words.next().filter(|word| *word != NONE);
-        self.shared.accumulation.set(accumulation);
-        let mut groups = self.shared.groups.borrow_mut();
+        shared.accumulation.set(accumulation);
+        let mut groups = shared.groups.borrow_mut();
         let names: Vec<String> = groups.iter().map(|group| group.name.to_string()).collect();
         let mut momenta = Vec::with_capacity(names.len());
         for name in &names {
@@ -76,50 +75,44 @@ impl Trainer<'_> {
                 drop(groups.set_momentum_of(name, momentum));
             }
         }
-        self.shared
-            .learning_rate
-            .set(groups.default().learning_rate);
-        for (parameter, share) in self.task.parameters().iter().zip(words) {
+        shared.learning_rate.set(groups.default().learning_rate);
+        for (parameter, share) in task.parameters().iter().zip(words) {
             parameter.set_learning_rate_scale(f64::from_bits(share));
         }
     }
 
-    /// Spreads settings if a rank has changed any; `heard` has the fingerprints of all ranks' settings, `own` are this
-    /// one's.
-    pub(super) fn share_settings(&mut self, heard: &Heard, own: Settings) -> Result<(), Leave> {
-        let Some(ranks) = &mut self.ranks else {
-            return Ok(());
-        };
+    /// Spreads settings if a rank has changed any of those `agreed` on. `heard` has the fingerprints of all ranks' settings;
+    /// these are this one's. Returns what is agreed on now.
+    ///
+    /// # Errors
+    ///
+    /// If a rank can't be reached, or says what can't be understood.
+    pub(super) fn shared_by(
+        self,
+        team: &Team,
+        agreed: &Settings,
+        heard: &Heard,
+        shared: &BridgeState<'_>,
+        task: &dyn Task,
+    ) -> Result<Settings, RunError> {
         if heard.different().next().is_none() {
-            ranks.agreed = own;
-            return Ok(());
+            return Ok(self);
         }
-        let bytes = postcard::to_allocvec(&own).unwrap_or_default();
+        let bytes = postcard::to_allocvec(&self).unwrap_or_default();
         let said = Said {
             bytes: &bytes,
             ..Said::default()
         };
-        let heard = ranks.team.hear(Purpose::Settings, said);
-        let heard = heard.map_err(RunError::from)?;
-        let all: Result<Vec<Settings>, _> = (0..ranks.team.size())
+        let heard = team.hear(Purpose::Settings, said)?;
+        let all: Result<Vec<Settings>, _> = (0..team.size())
             .map(|rank| postcard::from_bytes(heard.of(rank)))
             .collect();
         let all = all.map_err(|error| {
-            let message = format!("a rank's settings can't be read: {error}");
-            RunError::from(TeamError::Apart(message))
+            TeamError::Apart(format!("a rank's settings can't be read: {error}"))
         })?;
-        let merged = Settings::merged(&ranks.agreed, &all);
-        ranks.agreed = merged.clone();
-        self.adopt(&merged);
-        Ok(())
-    }
-
-    /// Takes the settings as they are now for those of all ranks.
-    pub(super) fn agree_on_present_settings(&mut self) {
-        let settings = self.present_settings();
-        if let Some(ranks) = &mut self.ranks {
-            ranks.agreed = settings;
-        }
+        let merged = Settings::merged(agreed, &all);
+        merged.adopt(shared, task);
+        Ok(merged)
     }
 }
 

@@ -1,12 +1,14 @@
 //! Timings of a run.
 
-use sconce_plugin_api::{Keep, Phase, RUN_TIMES};
+use std::time::Duration;
 
-use super::Trainer;
+use sconce_plugin_api::Phase;
+
 use super::costs::Costs;
 use super::profile::{PassTimes, Profile};
-use super::wall_time::{RunTimes, WallTime};
-use crate::bridge::ValueContent;
+use super::wall_time::{RunTimes, Span, WallTime};
+use crate::bridge::BridgeState;
+use crate::dispatch::{Dispatcher, HookTimes};
 use crate::nn::ops::device::waited;
 
 /// Timings of a run's passes.
@@ -40,78 +42,91 @@ impl Timing {
             None => self.profiles.push((phase, pass)),
         }
     }
-}
 
-impl Trainer<'_> {
     /// Begins a pass; hooks' calls until now were outside of passes.
-    pub(super) fn begin_pass_times(&mut self) {
-        self.leave_pass();
-        self.claim_calls();
-        self.timing.pass = PassTimes::begin();
-        self.timing.pass.phase = Some(self.position.phase);
+    pub(super) fn begin_pass(&mut self, phase: Phase, hooks: &mut Dispatcher) {
+        self.leave_pass(hooks);
+        self.claim_calls(hooks);
+        self.pass = PassTimes::begin();
+        self.pass.phase = Some(phase);
     }
 
-    /// Ends a pass, and returns its timings.
-    pub(super) fn end_pass_times(&mut self, phase: Phase) -> Profile {
-        let times = self.hooks.take_times();
-        let pass = Profile::of(&self.timing.pass, self.hooks.hooks(), &times);
-        for warning in self.timing.costs.warnings(phase, &pass, &times) {
-            self.shared.warn(&warning);
+    /// Ends a pass, and returns its timings; hooks whose costs are high are warned of in `log`.
+    pub(super) fn end_pass(
+        &mut self,
+        phase: Phase,
+        hooks: &mut Dispatcher,
+        log: &BridgeState<'_>,
+    ) -> Profile {
+        let times = hooks.take_times();
+        let pass = Profile::of(&self.pass, hooks.hooks(), &times);
+        for warning in self.costs.warnings(phase, &pass, &times) {
+            log.warn(&warning);
         }
-        self.timing.pass.phase = None;
-        self.timing.add(phase, pass.clone());
+        self.pass.phase = None;
+        self.add(phase, pass.clone());
         pass
     }
 
     /// Counts a pass that was left before its end: the run was rolled back or is over.
-    fn leave_pass(&mut self) {
-        if let Some(phase) = self.timing.pass.phase.take() {
-            let times = self.hooks.take_times();
-            let mut pass = Profile::of(&self.timing.pass, self.hooks.hooks(), &times);
+    fn leave_pass(&mut self, hooks: &mut Dispatcher) {
+        if let Some(phase) = self.pass.phase.take() {
+            let times = hooks.take_times();
+            let mut pass = Profile::of(&self.pass, hooks.hooks(), &times);
             pass.passes = 0;
-            self.timing.add(phase, pass);
+            self.add(phase, pass);
         }
     }
 
     /// Counts the calls of hooks since the last pass.
-    fn claim_calls(&mut self) {
-        let times = self.hooks.take_times();
-        let wall = &mut self.timing.wall;
-        wall.claim_calls(None, self.hooks.hooks(), &times);
+    fn claim_calls(&mut self, hooks: &mut Dispatcher) {
+        let times = hooks.take_times();
+        self.wall.claim_calls(None, hooks.hooks(), &times);
     }
 
-    /// Does work that a hook has requested, or, without a name, the host: it counts as served for the hook, and not
-    /// towards the pass in progress. Calls of hooks and passes in it are their own.
-    pub(super) fn serving<T>(&mut self, hook: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        let span = self.timing.wall.open();
-        let waited_before = waited();
-        let pass = std::mem::replace(&mut self.timing.pass, PassTimes::begin());
-        let calls = self.hooks.take_times();
-        let result = work(self);
-        self.leave_pass();
-        let times = self.hooks.take_times();
-        let wall = &mut self.timing.wall;
-        wall.claim_calls(Some(span), self.hooks.hooks(), &times);
-        wall.claim_request(span, hook);
-        self.timing.pass = pass;
-        self.timing.pass.leave_out(span.begin, waited_before);
-        self.hooks.set_times(calls);
-        result
+    /// Begins work that does not count towards the pass in progress.
+    pub(super) fn begin_service(&mut self, hooks: &mut Dispatcher) -> ServiceTimes {
+        ServiceTimes {
+            span: self.wall.open(),
+            waited_before: waited(),
+            pass: std::mem::replace(&mut self.pass, PassTimes::begin()),
+            calls: hooks.take_times(),
+        }
     }
 
-    /// Publishes where the time went until now.
-    pub(super) fn show_times(&mut self) {
-        let times = self.run_times().to_json();
-        let value = ValueContent::Json(times.to_string().into());
-        self.shared.values.set(RUN_TIMES, Keep::Run, None, value);
+    /// Ends such work, which counts as served for a hook or, without a name, for the host. Calls of hooks and passes in it
+    /// are their own.
+    pub(super) fn end_service(
+        &mut self,
+        service: ServiceTimes,
+        hook: &str,
+        hooks: &mut Dispatcher,
+    ) {
+        self.leave_pass(hooks);
+        let times = hooks.take_times();
+        self.wall
+            .claim_calls(Some(service.span), hooks.hooks(), &times);
+        self.wall.claim_request(service.span, hook);
+        self.pass = service.pass;
+        self.pass
+            .leave_out(service.span.begin, service.waited_before);
+        hooks.set_times(service.calls);
     }
 
     /// Where the time went until now.
-    pub(super) fn run_times(&mut self) -> RunTimes {
-        self.leave_pass();
-        self.claim_calls();
-        let profiles = self.timing.profiles.iter();
+    pub(super) fn run_times(&mut self, hooks: &mut Dispatcher) -> RunTimes {
+        self.leave_pass(hooks);
+        self.claim_calls(hooks);
+        let profiles = self.profiles.iter();
         let passes = profiles.map(|(phase, profile)| (*phase, profile.total));
-        self.timing.wall.times(passes.collect())
+        self.wall.times(passes.collect())
     }
+}
+
+/// The clocks of a pass that waits while something is served.
+pub(super) struct ServiceTimes {
+    span: Span,
+    waited_before: Duration,
+    pass: PassTimes,
+    calls: Vec<HookTimes>,
 }

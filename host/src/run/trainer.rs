@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use candle_core::Device;
+use sconce_lifecycle::{Position, RunDriver};
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
-use sconce_plugin_api::lifecycle::{self, Position, RunDriver};
-use sconce_plugin_api::{Phase, Point};
+use sconce_plugin_api::{Keep, Phase, Point, RUN_TIMES};
 use serde_json::{Value, json};
 
 use super::failure::Leave;
-use super::kept::FinalMetrics;
-use super::late::Lateness;
-use super::losses::Losses;
+use super::kept::{self, FinalMetrics};
+use super::losses::{Lateness, Losses};
 use super::measured::BatchSums;
 use super::outside::Outside;
 use super::ranks::Ranks;
@@ -26,7 +25,7 @@ use super::staging::IdleUploaders;
 use super::timing::Timing;
 use super::update::Update;
 use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, TrainingPlan};
-use crate::bridge::BridgeState;
+use crate::bridge::{BridgeState, ValueContent};
 use crate::checkpoint::Store;
 use crate::data::order::Sampler;
 use crate::data::{DataFile, Dataset};
@@ -197,7 +196,7 @@ impl<'run> Trainer<'run> {
     /// As [`run`](Trainer::run), but leaves the hooks to be [closed](RunReport::close_hooks) by the caller: once the results
     /// are written, which a hook that does not come back can then no longer cost.
     pub fn run_and_keep_hooks(self) -> (RunReport, Dispatcher) {
-        self.run_by(lifecycle::run)
+        self.run_by(sconce_lifecycle::run)
     }
 
     /// Evaluates the data of a phase without training. Training data are measured in a pass of the test, as hooks see it: in
@@ -213,7 +212,7 @@ impl<'run> Trainer<'run> {
         let shared = self.shared;
         let (mut report, hooks) = self.run_by(|trainer| {
             trainer.call_hooks(Point::BeforeRun)?;
-            lifecycle::evaluate(trainer, pass, false)
+            sconce_lifecycle::evaluate(trainer, pass, false)
         });
         for (measured, _) in &mut report.metrics.metrics {
             *measured = phase;
@@ -270,10 +269,15 @@ impl<'run> Trainer<'run> {
         let outcome = self.outcome(result);
         let divergence = self.divergence();
         let metrics = match outcome {
-            RunOutcome::Completed | RunOutcome::Stopped { .. } => self.settle_kept(),
+            RunOutcome::Completed | RunOutcome::Stopped { .. } => {
+                let (kept, saved) = self.sets.kept(self.measured_set(), &self.position);
+                kept::settle(kept, saved, self.shared)
+            }
             RunOutcome::Failed(_) | RunOutcome::Interrupted(_) => FinalMetrics::default(),
         };
-        self.show_times();
+        let times = self.timing.run_times(&mut self.hooks).to_json();
+        let times = ValueContent::Json(times.to_string().into());
+        self.shared.values.set(RUN_TIMES, Keep::Run, None, times);
         late_faults.extend(self.finish(&outcome));
         self.report(outcome, divergence, metrics, late_faults)
     }
@@ -388,8 +392,8 @@ impl<'run> Trainer<'run> {
     ) -> (RunReport, Dispatcher) {
         let measured = self.measured_weights();
         // With what hooks have published at `after_run`.
-        let shown = self.shown_metrics();
-        let times = self.run_times();
+        let shown = kept::shown_metrics(self.shared);
+        let times = self.timing.run_times(&mut self.hooks);
         let report = RunReport {
             outcome,
             divergence,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::Leave;
 use super::ranks::AgreedStop;
+use super::settings::Settings;
 use super::{RemoteRequest, RunError, StopSignal, Trainer};
 use crate::bridge::StopRequest;
 use crate::team::{Purpose, Said, TeamError};
@@ -91,7 +92,7 @@ impl Trainer<'_> {
 
     /// Serves on all ranks what was requested on any.
     pub(super) fn vote(&mut self) -> Result<(), Leave> {
-        let settings = self.present_settings();
+        let settings = Settings::of(self.shared, self.task);
         let (ballot, signal) = self.ballot();
         let Some(ranks) = &mut self.ranks else {
             return Ok(());

@@ -6,8 +6,7 @@ use sconce_plugin_api::Phase;
 
 use super::HookPlan;
 use crate::diagnostic::Diagnostic;
-use crate::dispatch::Unit;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Unit};
 use crate::nearest::nearest;
 use crate::optim::{Optimizer, OptimizerConfig};
 use crate::run::TrainingPlan;

@@ -1,26 +1,21 @@
 //! Builds the task and the optimizer of a manifest.
 
 use candle_core::DType;
-use sconce_ops::device::says_out_of_memory;
 
 use super::StartFailure;
 use super::device::{check_device, open_device};
 use super::memory::{ModelUse, check_memory};
 use super::mentioned::mentioned;
+use super::model_failure::{cant_be_built, inputs_of};
 use sconce_plugin_api::Phase;
 
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, TaskSource};
-use crate::nn::{ModelConfig, ModelError, Signal};
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
 use crate::task::{self, Limited, Supervised, Task};
 use crate::weights::{self, WeightsConfig};
-
-/// What to do if a GPU's memory is exhausted before anything is computed.
-const PARAMETERS_ALONE: &str = "the parameters alone exceed the GPU's free memory: `nvidia-smi` shows what else uses it, and \
-     `sconce summary` how many parameters each layer has";
 
 /// A program's way of creating its task.
 pub trait TaskBuilder: Sync {
@@ -123,39 +118,6 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
         let place = manifest.place(&mentioned(manifest, key, &error.to_string()));
         StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
-}
-
-/// What a model's first layer gets of the data.
-pub(super) fn inputs_of(data: &Splits) -> Signal {
-    Signal {
-        shape: data.train.sample_shape().to_vec(),
-        content: data.train.inputs(),
-    }
-}
-
-/// The error message for a model that can't be built, at its place in the manifest.
-pub(super) fn cant_be_built(
-    manifest: &Manifest,
-    model: &ModelConfig,
-    inputs: &Signal,
-    error: &ModelError,
-) -> StartFailure {
-    let path = match error {
-        ModelError::Layer(error) if model.has_layers_of_its_own() => {
-            format!("model.{}", error.path)
-        }
-        _ => mentioned(manifest, "model", &error.to_string()),
-    };
-    let problem = Diagnostic::new(error.to_string()).at(manifest.place(&path));
-    let hint = if says_out_of_memory(&error.to_string()) {
-        Some(PARAMETERS_ALONE.to_owned())
-    } else {
-        model.meant_for(inputs)
-    };
-    StartFailure::usage(vec![match hint {
-        Some(hint) => problem.hint(hint),
-        None => problem,
-    }])
 }
 
 /// Sets the task's parameters to the manifest's initial weights. Returns a warning if only some of them fit,

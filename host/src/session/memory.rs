@@ -6,8 +6,8 @@ use sconce_ops::memory_limit::{available_memory, memory_limit};
 use sconce_plugin_api::Phase;
 
 use super::StartFailure;
-use super::build::{cant_be_built, inputs_of};
 use super::device::open_device;
+use super::model_failure::{cant_be_built, inputs_of};
 use crate::data::Splits;
 use crate::device_facts::memory_size;
 use crate::diagnostic::Diagnostic;

@@ -32,11 +32,11 @@ mod advice;
 mod build;
 mod changes;
 mod device;
-mod failure;
 mod hooks;
 mod lock;
 mod memory;
 mod mentioned;
+mod model_failure;
 mod output;
 mod plan;
 mod prepared;
@@ -45,10 +45,10 @@ pub(crate) mod rehearsal;
 pub(crate) mod reload;
 mod selection;
 
+pub use crate::start_failure::StartFailure;
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
 pub use changes::{changes, data_changes, rank_changes};
 pub use device::{device_changes, open_device};
-pub use failure::StartFailure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks};
 pub use memory::{ModelUse, check_memory};
 pub use output::{Output, is_in_use};
@@ -65,7 +65,7 @@ use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
 #[cfg(target_os = "linux")]
-use crate::plugin::{companions, trust};
+use crate::plugin::{companions, signature};
 use crate::run::{StartTimes, TrainingPlan};
 
 /// A manifest with everything it refers to, found and checked; nothing has been created yet.
@@ -140,7 +140,7 @@ pub fn check(
 #[cfg(target_os = "linux")]
 fn unsigned_by_loader() -> Option<Diagnostic> {
     let names = companions::variables();
-    if names.is_empty() || !trust::are_demanded() {
+    if names.is_empty() || !signature::are_demanded() {
         return None;
     }
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sconce_plugin_api::lifecycle::{Ranked, rounds_of};
+use sconce_lifecycle::{Ranked, rounds_of};
 use sconce_plugin_api::{Phase, Plan};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use sconce_plugin_api::metadata::TransportMetadata;
 use crate::diagnostic::Diagnostic;
 use crate::plugin::search::{self, Inventory};
 use crate::plugin::{Inspected, PluginRefusal};
-use crate::session::StartFailure;
+use crate::start_failure::StartFailure;
 
 /// Finds the plugin that offers a transport: first in `directories` and those of the environment, then where plugins
 /// are installed. None of its code runs.

@@ -9,9 +9,9 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::launcher;
 use crate::checkpoint::{self, FAILED, Store};
 use crate::files;
+use crate::launcher;
 
 /// File with the [`RunNote`].
 const RUN: &str = "run";

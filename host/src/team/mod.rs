@@ -2,7 +2,6 @@
 //!
 //! **Parts**
 //!
-//! - `launcher`: which program started this process, and how many more
 //! - `meeting`: what ranks tell `sconce launch`, by files
 //! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
 //! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls;
@@ -24,7 +23,6 @@ mod exchanged;
 pub(crate) mod found;
 mod gpus;
 mod header;
-pub(crate) mod launcher;
 pub(crate) mod machine;
 #[cfg_attr(not(unix), allow(dead_code, reason = "read by `sconce launch`"))]
 pub(crate) mod meeting;
@@ -39,11 +37,11 @@ mod threads;
 mod transport;
 mod waiting;
 
+pub use crate::launcher::{Launch, Launcher};
 pub use check::{CheckTimes, check};
 pub use error::TeamError;
 pub use gpus::{Gpus, connect as connect_gpus};
 pub use header::Purpose;
-pub use launcher::{Launch, Launcher};
 pub use open::open;
 pub use sum::{NodeNote, SumError, Summation};
 pub use sync::{Heard, Said, Team};

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::found::{file_name, find};
-use super::launcher::{Launch, Launcher};
 use super::opened::OpenedTransport;
 use super::transport::Transport;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
+use crate::launcher::{Launch, Launcher};
 use crate::manifest::{DistributedConfig, Engine};
 use crate::plugin::library::Library;
 use crate::plugin::{Inspected, PluginRefusal, copy, trust};
-use crate::session::StartFailure;
+use crate::start_failure::StartFailure;
 
 /// Connects this process with all others of its run; `None` if it is the only one.
 ///

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::launcher::{Launch, Launcher, hide_from};
+use crate::launcher::{Launch, Launcher, hide_from};
 use crate::subprocess;
 
 /// Time that `mpirun --version` may take.

@@ -6,6 +6,7 @@
 
 mod error;
 mod hook;
+mod host_root;
 mod payload;
 mod root;
 mod text;
@@ -13,8 +14,9 @@ mod view;
 
 pub use error::{ErrorAbi, Status};
 pub use hook::{HookAbi, HookTable, SetupAbi};
+pub use host_root::HostRoot;
 pub use payload::{CheckpointAbi, FailureAbi, HookTimeAbi, ModuleAbi, OutcomeAbi, ProfileAbi};
-pub use root::{HostRoot, PluginRoot, PluginRootRef};
+pub use root::{PluginRoot, PluginRootRef};
 pub use text::TextAbi;
 pub use view::ViewAbi;
 

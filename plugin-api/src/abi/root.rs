@@ -1,4 +1,4 @@
-//! The two root structures: one exported by a plugin's library, one provided by the host.
+//! The root structure that a plugin's library exports.
 #![expect(
     clippy::expl_impl_clone_on_copy,
     reason = "abi_stable's derive writes it for the reference to the prefix type"
@@ -44,18 +44,4 @@ impl RootModule for PluginRootRef {
     const BASE_NAME: &'static str = "sconce_plugin";
     const NAME: &'static str = "sconce_plugin";
     const VERSION_STRINGS: VersionStrings = package_version_strings!();
-}
-
-/// The root structure that the host provides to every hook at its creation. Frozen.
-#[repr(C)]
-#[derive(StableAbi)]
-pub struct HostRoot {
-    /// [`ABI_EPOCH`](super::ABI_EPOCH) that the host was built with.
-    pub abi_epoch: u32,
-    /// Name and version of the host, such as `sconce 0.1.0`; lives as long as the process.
-    pub version: TextAbi,
-    /// The version of `sconce-plugin-api` that the host was built with; lives as long as the process.
-    pub api_version: TextAbi,
-    /// The host's table for an extension, or null if it has none. The table lives as long as the process.
-    pub query: unsafe extern "C" fn(extension: TextAbi) -> *const c_void,
 }

@@ -5,10 +5,10 @@ use std::ffi::c_void;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use super::fence::{Refused, fence_with, keep_panics_of_this_thread};
 use super::table::{Instance, TableOf};
 use crate::abi::{ErrorAbi, HookAbi, SetupAbi, Status, TextAbi};
 use crate::ext::Tables;
+use crate::fence::{Refused, fence_with, keep_panics_of_this_thread};
 use crate::{HookError, HookKind, Setup};
 
 /// A hook kind with its type erased: an entry in a plugin's list.
@@ -20,17 +20,20 @@ pub struct Kind {
     create: Create,
 }
 
-#[cfg(feature = "testing")]
+/// For the test kit.
 impl Kind {
-    pub(crate) fn name(&self) -> &'static str {
+    /// The hook's name.
+    pub fn name(&self) -> &'static str {
         self.name
     }
 
-    pub(crate) fn metadata(&self) -> &'static str {
+    /// Its metadata, as JSON.
+    pub fn metadata(&self) -> &'static str {
         self.metadata
     }
 
-    pub(crate) fn schema(&self) -> Value {
+    /// The JSON Schema of its configuration.
+    pub fn schema(&self) -> Value {
         (self.schema)()
     }
 }

@@ -4,8 +4,8 @@ use abi_stable::std_types::RString;
 use serde_json::Value;
 
 use super::Kind;
-use super::fence::fence;
 use crate::abi::ErrorAbi;
+use crate::fence::fence;
 use crate::metadata::PluginMetadata;
 use crate::{Context, Result};
 

@@ -6,9 +6,9 @@ use std::slice;
 use abi_stable::std_types::RVec;
 
 use super::Call;
-use super::fence::fence;
 use crate::abi::{ErrorAbi, HookTable, ViewAbi};
 use crate::ext::Tables;
+use crate::fence::fence;
 use crate::{HookError, HookKind};
 
 /// The object that a hook's `instance` pointer points to.

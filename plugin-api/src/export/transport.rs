@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use abi_stable::std_types::RString;
 
-use super::fence::{Refused, fence, fence_with, keep_panics_of_this_thread};
 use crate::abi::{ErrorAbi, Status, TextAbi};
 use crate::ext::TransportTable;
+use crate::fence::{Refused, fence, fence_with, keep_panics_of_this_thread};
 use crate::transport::{Transport, TransportFacts};
 use crate::{HookError, Result};
 

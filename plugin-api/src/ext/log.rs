@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::Extension;
+use super::{Extension, Tables};
 use crate::abi::TextAbi;
 
 /// Function table of `sconce.log/1`. Frozen.
@@ -33,6 +33,17 @@ pub enum Level {
     Info = 2,
     /// For debugging; hidden by default.
     Debug = 3,
+}
+
+impl Tables {
+    /// Logs through the host; does nothing if the host provides no log.
+    pub(crate) fn log(&self, context: *const c_void, level: Level, message: &str) {
+        if let Some(table) = self.log {
+            // SAFETY: the context is the one that the host provided for this call; the message is borrowed for
+            // the call.
+            unsafe { (table.log)(context, level as u32, TextAbi::new(message)) };
+        }
+    }
 }
 
 impl Level {

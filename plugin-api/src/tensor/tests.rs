@@ -180,7 +180,7 @@ fn writing_changes_the_hosts_numbers() {
     let mut lent = abi(&data, DType::F64, &[3], &[1]);
     lent.data = data.as_mut_ptr().cast();
     // SAFETY: the data outlive the view, and nothing else accesses them meanwhile.
-    let mut view = unsafe { TensorMut::new(lent) }.expect("right");
+    let mut view = unsafe { TensorMut::borrowed(lent) }.expect("right");
     view.map::<f64>(|x| x * 2.0).expect("written");
     view.as_mut_slice::<f64>().expect("slice")[0] = 9.0;
     assert_eq!(

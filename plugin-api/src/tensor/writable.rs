@@ -23,12 +23,16 @@ pub struct TensorMut<'view> {
 }
 
 impl TensorMut<'_> {
-    /// Wraps a tensor that the host lends for `'view` to be written to.
+    /// Wraps a tensor that the host lends for `'view` to be written to. For hosts, as [`Tensor::borrowed`].
+    ///
+    /// # Errors
+    ///
+    /// If shape, strides and length are inconsistent; the elements are not accessed then.
     ///
     /// # Safety
     ///
-    /// As for [`Tensor::new`], and the elements may be read only through this view while it exists.
-    pub(crate) unsafe fn new(abi: TensorAbi) -> Result<Self> {
+    /// As for [`Tensor::borrowed`], and the elements may be read and written to only through this view while it exists.
+    pub unsafe fn borrowed(abi: TensorAbi) -> Result<Self> {
         // SAFETY: the caller upholds the contract of `Tensor::new`.
         let tensor = unsafe { Tensor::new(abi) }?;
         Ok(TensorMut { tensor })

@@ -1,7 +1,7 @@
 //! Requests to the run, served by the host after all hooks of the point have run.
 
 use super::TaskView;
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{Request, RequestsTable};
 use crate::{HookError, Result};
 

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use super::TaskView;
 use crate::abi::{ErrorAbi, Status};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{Collection, DeviceAbi, DeviceTable, TensorAbi};
 use crate::tensor::DType;
 use crate::{HookError, Result};

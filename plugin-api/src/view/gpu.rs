@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::TaskView;
 use crate::Result;
 use crate::abi::{ErrorAbi, TextAbi};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{GpuFiguresAbi, GpuSpanAbi, GpuTable};
 
 /// Memory and load of the GPU that a run computes on.

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::TaskView;
 use crate::abi::{ErrorAbi, TextAbi};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{MetricAbi, MetricsTable};
 use crate::{Phase, Result};
 

@@ -1,6 +1,7 @@
 //! The task view: what a hook can read from the running task and request of it.
 
 mod ask;
+mod call;
 mod device;
 mod facts;
 mod gpu;
@@ -18,6 +19,7 @@ mod vectors;
 
 use std::marker::PhantomData;
 
+pub use call::Call;
 pub use device::{Device, DeviceTensor};
 pub use facts::{ModuleFacts, TaskFacts};
 pub use gpu::{Gpu, GpuSpan};
@@ -229,7 +231,8 @@ impl<'task> TaskView<'task> {
 
     /// Logs a message at the given level. Allocates its text.
     pub fn log(&self, level: Level, message: impl std::fmt::Display) {
-        crate::setup::log(self.tables, self.abi.context, level, &message.to_string());
+        self.tables
+            .log(self.abi.context, level, &message.to_string());
     }
 
     fn lacks(id: &str) -> HookError {

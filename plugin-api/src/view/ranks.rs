@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::TaskView;
 use crate::abi::{ErrorAbi, ViewAbi};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::RanksTable;
 use crate::{HookError, Result, state};
 

@@ -5,7 +5,7 @@ use std::ptr;
 use super::TaskView;
 use crate::Result;
 use crate::abi::{ErrorAbi, Status};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{Collection, RetainTable, TensorAbi};
 use crate::tensor::RetainedTensor;
 

@@ -2,7 +2,7 @@
 
 use super::TaskView;
 use crate::abi::{ErrorAbi, Status, TextAbi};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{Collection, TensorAbi, TensorsTable};
 use crate::tensor::{Tensor, TensorMut};
 use crate::{HookError, Result};
@@ -165,7 +165,7 @@ impl TaskView<'_> {
             .ok_or_else(|| none(name))?;
         // SAFETY: the host lends the tensor for this call; this view is borrowed exclusively, so no other
         // view of the tensor exists.
-        unsafe { TensorMut::new(abi) }
+        unsafe { TensorMut::borrowed(abi) }
     }
 
     /// A tensor of one collection for reading and one of another for writing.
@@ -183,7 +183,7 @@ impl TaskView<'_> {
         let read = self.find(read, read_name)?;
         // SAFETY: as in `find_mut`; the only other view is of a tensor of another collection, which shares no
         // elements with this one.
-        Ok((read, unsafe { TensorMut::new(written) }?))
+        Ok((read, unsafe { TensorMut::borrowed(written) }?))
     }
 
     #[track_caller]
@@ -195,7 +195,7 @@ impl TaskView<'_> {
         for index in 0..self.count(collection) {
             if let Some(abi) = self.at(collection, index, true)? {
                 // SAFETY: as in `find_mut`; each view is dropped before the next is created.
-                change(unsafe { TensorMut::new(abi) }?)?;
+                change(unsafe { TensorMut::borrowed(abi) }?)?;
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::TaskView;
 use crate::abi::{Status, ViewAbi};
-use crate::export::{Caught, catch_part};
 use crate::ext::ThreadsTable;
+use crate::fence::{Caught, catch_part};
 
 /// Fewest elements per segment for which another thread pays off.
 const WORTHWHILE: usize = 16_384;

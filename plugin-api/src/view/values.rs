@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::TaskView;
 use crate::abi::{ErrorAbi, Status, TextAbi};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{Collection, Keep, TensorAbi, ValuesTable};
 use crate::tensor::{Element, MOST_DIMENSIONS, Tensor, TensorMut};
 use crate::{Context, HookError, Result};

@@ -5,7 +5,7 @@ use std::ptr;
 use super::TaskView;
 use crate::Result;
 use crate::abi::{ErrorAbi, Status};
-use crate::export::outcome;
+use crate::error::outcome;
 use crate::ext::{Change, Collection, Combination, Reduction, VectorsAbi, VectorsTable};
 
 /// Tensors of a collection for the host's passes over them, kept by a hook from call to call.

@@ -485,7 +485,7 @@ export_plugin!(Checkpoints, SaveFile);
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun, Seen};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun, Seen};
     use serde_json::json;
 
     use super::*;

@@ -193,7 +193,7 @@ export_plugin!(Console);
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Level, ScriptedRun, Seen};
+    use sconce_plugin_testing::{Failed, Level, ScriptedRun, Seen};
     use serde_json::json;
 
     use super::*;

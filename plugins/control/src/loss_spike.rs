@@ -327,7 +327,7 @@ impl Hook for LossSpike {
 mod tests {
     use std::cell::Cell;
 
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun};
     use serde_json::json;
 
     use super::*;

@@ -415,7 +415,7 @@ impl Hook for StopOnNan {
 mod tests {
     use std::cell::Cell;
 
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun};
     use serde_json::json;
 
     use super::*;

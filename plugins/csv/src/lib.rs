@@ -146,7 +146,7 @@ export_plugin!(Csv);
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_testing::{Failed, ScriptedRun};
     use serde_json::json;
 
     use super::*;

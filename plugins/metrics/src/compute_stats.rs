@@ -198,7 +198,7 @@ impl Hook for ComputeStats {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_testing::{Failed, ScriptedRun};
     use serde_json::json;
 
     use super::*;
@@ -266,7 +266,7 @@ mod tests {
             run.outputs(move |round| outputs(number(rank, round)))
                 .loss(move |at| 0.1 * number(rank, at.iteration) as f64)
         };
-        let bits = |seen: &sconce_plugin_api::testing::Seen| -> Vec<_> {
+        let bits = |seen: &sconce_plugin_testing::Seen| -> Vec<_> {
             let metrics = seen.metrics().iter();
             metrics
                 .map(|metric| (metric.name.clone(), metric.value.to_bits()))

@@ -317,7 +317,7 @@ impl Hook for Freeze {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun, Seen};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun, Seen};
     use serde_json::json;
 
     use super::*;

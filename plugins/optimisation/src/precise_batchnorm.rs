@@ -108,7 +108,7 @@ impl Hook for PreciseBatchNorm {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun};
     use serde_json::json;
 
     use super::*;

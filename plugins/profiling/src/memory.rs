@@ -354,7 +354,7 @@ impl Hook for Memory {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, RunEnd, ScriptedRun};
+    use sconce_plugin_testing::{Failed, RunEnd, ScriptedRun};
     use serde_json::json;
 
     use super::*;

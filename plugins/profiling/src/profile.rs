@@ -318,7 +318,7 @@ impl Hook for ProfileHook {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_testing::{Failed, ScriptedRun};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use sconce_plugin_api::testing::ScriptedRun;
+use sconce_plugin_testing::ScriptedRun;
 use serde_json::json;
 
 use super::*;

@@ -274,7 +274,7 @@ export_plugin!(Report);
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_testing::{Failed, ScriptedRun};
     use serde_json::json;
 
     use super::*;

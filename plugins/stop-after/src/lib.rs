@@ -76,7 +76,7 @@ export_plugin!(StopAfter);
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun};
     use serde_json::json;
 
     use super::*;

@@ -271,7 +271,7 @@ impl Poster {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_testing::{Failed, ScriptedRun};
 
     use super::*;
     use crate::served::server;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
 use sconce_dispatch::noop_hooks_of;
+use sconce_lifecycle::Position;
 use sconce_plugin_api::Point;
-use sconce_plugin_api::lifecycle::Position;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

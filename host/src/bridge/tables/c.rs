@@ -7,8 +7,6 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::CTable;
 use serde_json::Value;
 
-use crate::plugin::entry_error::NO_MESSAGE;
-
 pub(crate) static TABLE: CTable = CTable {
     set_error,
     read_error,
@@ -19,6 +17,9 @@ pub(crate) static TABLE: CTable = CTable {
     json_bool,
     json_text,
 };
+
+/// The message of an error that came without one.
+pub(crate) const NO_MESSAGE: &str = "it gave no message";
 
 /// Text of a message that is not UTF-8.
 const UNREADABLE: &str = "(the hook's message is not valid UTF-8)";

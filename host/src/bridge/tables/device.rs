@@ -6,7 +6,7 @@ use sconce_ops::{device, device_address};
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{Collection, DeviceAbi, DeviceTable, TensorAbi};
 
-use super::tensors::{self, codes, reach, why_not_lent};
+use super::tensors::{self, codes, reach};
 use crate::bridge::entry::{refuse, shared};
 use crate::bridge::shared::BridgeState;
 
@@ -67,7 +67,7 @@ unsafe extern "C" fn tensor(
             return (tensors::TABLE.at)(context, collection, index, writable, place, error);
         }
         if writable != 0
-            && let Some((status, message)) = why_not_lent(shared, known, index)
+            && let Some((status, message)) = shared.why_not_lent(known, index)
         {
             return refuse(error, status, &message);
         }

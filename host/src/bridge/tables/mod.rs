@@ -56,10 +56,9 @@ pub const EXTENSIONS: [&str; 19] = [
     VectorsTable::ID,
 ];
 
-pub(crate) use c::TABLE as C_TABLE;
+pub(crate) use c::{NO_MESSAGE, TABLE as C_TABLE};
 pub(crate) use loss::LossQueries;
 pub(crate) use tensors::lent_before;
-pub(super) use tensors::why_not_lent;
 pub(crate) use values::readable;
 
 /// Another root for the hooks of this process.

@@ -20,10 +20,8 @@ use sconce_plugin_api::ext::{Collection, TensorAbi, TensorsTable};
 use sconce_plugin_api::tensor;
 
 use crate::bridge::entry::{refuse, shared};
-use crate::bridge::exposed::FIXED;
 use crate::bridge::host_copies::Held;
 use crate::bridge::shared::BridgeState;
-use crate::bridge::witness::HookAction;
 
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
 
@@ -100,7 +98,7 @@ pub(super) unsafe fn lend_to(
             return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
         };
         if writable != 0
-            && let Some((status, message)) = why_not_lent(shared, collection, index)
+            && let Some((status, message)) = shared.why_not_lent(collection, index)
         {
             return refuse(error, status, &message);
         }
@@ -142,39 +140,6 @@ pub(crate) unsafe fn lent_before(
     let collection = Collection::from_number(collection)?;
     let (lent, _) = lend(shared, collection, index, true).ok()??;
     Some((lent.data.cast(), lent.byte_length))
-}
-
-/// Why a tensor is not lent for writing, if it is not.
-pub(in crate::bridge) fn why_not_lent(
-    shared: &BridgeState<'_>,
-    collection: Collection,
-    index: usize,
-) -> Option<(Status, String)> {
-    if let Some(message) = why_not_writable(shared, collection, index) {
-        return Some((Status::NOT_LEGAL_HERE, message));
-    }
-    let seen = shared.sees(&HookAction::Writes(collection));
-    seen.err().map(|message| (Status::INVALID, message))
-}
-
-/// Reason why a tensor can't be written to at the current mount point, or `None` if it can.
-fn why_not_writable(
-    shared: &BridgeState<'_>,
-    collection: Collection,
-    index: usize,
-) -> Option<String> {
-    if collection == Collection::Published && shared.point().is_some() {
-        return shared.values.why_not_writable(index, shared.hook());
-    }
-    if let Some(message) = shared.why_not_shared(collection) {
-        return Some(message);
-    }
-    // Only the batch has tensors with different rules.
-    let name = match collection {
-        Collection::Batch => FIXED.get(index).copied().unwrap_or_default(),
-        _ => "",
-    };
-    collection.why_not_changed_at(name, shared.point())
 }
 
 /// Returns a view of a tensor and the tensor itself, or `None` if there is none at this index.

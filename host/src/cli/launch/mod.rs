@@ -25,10 +25,10 @@ use super::passed_on::Signals;
 use super::{output, resume};
 use crate::diagnostic::Diagnostic;
 use crate::kernels::threads;
+use crate::launcher::{self, Launch};
 use crate::session::StartFailure;
 use crate::subprocess::executable;
 use crate::team::meeting::Told;
-use crate::team::{Launch, launcher};
 
 /// Longest path of a directory with the ranks' sockets: an address has room for 107 bytes.
 const LONGEST: usize = 90;

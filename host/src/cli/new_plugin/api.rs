@@ -66,6 +66,15 @@ impl Api {
         }
     }
 
+    /// The dependency on the test kit likewise.
+    pub(super) fn testing(&self) -> String {
+        match self {
+            Api::Copy => format!("path = \"{COPY}/testing\""),
+            Api::Path(path) => format!("path = {}", serde_json::json!(path.join("testing"))),
+            Api::Version(_) => self.dependency(),
+        }
+    }
+
     /// The `exclude` entry of the new crate's workspace.
     pub(super) fn excluded(&self) -> String {
         match self {

@@ -26,10 +26,9 @@ pub(super) fn files() -> Result<Vec<(&'static str, String)>, Diagnostic> {
         .iter()
         .map(|&(name, text)| Ok((name, text.to_owned())));
     let sources = FILES.iter().map(|&(name, text)| {
-        let text = match name {
-            "Cargo.toml" => standalone(text, "plugin-api/")?,
-            "macros/Cargo.toml" => standalone(text, "plugin-api/macros/")?,
-            _ => text.to_owned(),
+        let text = match name.strip_suffix("Cargo.toml") {
+            Some(directory) => standalone(text, directory)?,
+            None => text.to_owned(),
         };
         Ok((name, text))
     });
@@ -44,8 +43,8 @@ pub(super) fn version() -> &'static str {
     version.unwrap_or_default().trim_matches('"')
 }
 
-/// Returns the manifest of a crate in `directory` of the workspace, with inherited values filled in. Lints
-/// and development dependencies are left out.
+/// Returns the manifest of a crate in `directory` of `plugin-api`, with inherited values filled in. Lints and development
+/// dependencies are left out.
 fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
     let mut text = String::new();
     let mut section = "";
@@ -64,11 +63,10 @@ fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
             Some(key) => {
                 let value = inherited(from, key).ok_or_else(|| {
                     Diagnostic::new(format!("`{key}` of {from} has no value on one line")).note(
-                        format!("in {directory}Cargo.toml of this program's sources"),
+                        format!("in plugin-api/{directory}Cargo.toml of this program's sources"),
                     )
                 })?;
-                // A path in the workspace becomes one in the crate.
-                let value = value.replace(&format!("path = \"{directory}"), "path = \"");
+                let value = from_directory(value, directory);
                 for part in [key, " = ", value.as_str()] {
                     text.push_str(part);
                 }
@@ -78,6 +76,14 @@ fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
         text.push('\n');
     }
     Ok(text.trim_end().to_owned() + "\n")
+}
+
+/// A dependency on a crate of `plugin-api`, by its path in the workspace, as one by its path from a directory in `plugin-api`.
+fn from_directory(dependency: &str, directory: &str) -> String {
+    let up = "../".repeat(directory.matches('/').count());
+    dependency
+        .replace("path = \"plugin-api/", &format!("path = \"{up}"))
+        .replace("path = \"plugin-api\"", &format!("path = \"{up}\""))
 }
 
 /// Value of a key in a section of the workspace's manifest.
@@ -104,10 +110,15 @@ mod tests {
             let found = files.iter().find(|(other, _)| *other == name);
             found.map_or("", |(_, text)| text.as_str())
         };
-        for name in ["Cargo.toml", "macros/Cargo.toml"] {
+        for (name, is_inner) in [
+            ("Cargo.toml", false),
+            ("macros/Cargo.toml", false),
+            ("lifecycle/Cargo.toml", true),
+            ("testing/Cargo.toml", true),
+        ] {
             let manifest = of(name);
             assert!(!manifest.contains("workspace"), "{manifest}");
-            assert!(!manifest.contains("../"), "{manifest}");
+            assert_eq!(manifest.contains("../"), is_inner, "{manifest}");
             let has_tests = manifest.lines().any(|line| line == "[dev-dependencies]");
             assert!(!has_tests, "{manifest}");
             assert!(
@@ -117,6 +128,14 @@ mod tests {
         }
         let macros = "sconce-plugin-macros = { path = \"macros\", ";
         assert!(of("Cargo.toml").contains(macros), "{}", of("Cargo.toml"));
+        let kit = of("testing/Cargo.toml");
+        for dependency in [
+            "sconce-plugin-api = { path = \"../\", ",
+            "sconce-lifecycle = { path = \"../lifecycle\", ",
+        ] {
+            assert!(kit.contains(dependency), "{kit}");
+        }
+        assert!(of("testing/src/lib.rs").contains("ScriptedRun"));
         assert!(of("src/lib.rs").contains("pub mod"));
         assert!(of("macros/src/lib.rs").contains("proc_macro"));
         assert!(of("LICENSE-MIT").contains("MIT"));
@@ -126,7 +145,7 @@ mod tests {
     #[test]
     fn what_can_not_be_inherited_is_an_error() {
         let manifest = "[dependencies]\nno-such-crate.workspace = true\n";
-        let problem = standalone(manifest, "plugin-api/").expect_err("there is no value");
+        let problem = standalone(manifest, "").expect_err("there is no value");
         assert!(
             problem.message.contains("no-such-crate"),
             "{}",

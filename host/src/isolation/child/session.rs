@@ -6,10 +6,11 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-use sconce_plugin_api::abi::{Status, TextAbi};
+use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 
 use super::super::channel::{Bump, Channel};
 use super::super::message::{Ask, LentTensor, Posted, Reply, Return, Word};
+use crate::bridge::refuse;
 
 /// The child's end of the channel, and the call in progress.
 pub(super) struct Session {
@@ -288,5 +289,24 @@ impl Session {
         known
             .last()
             .map_or(TextAbi::EMPTY, |last| TextAbi::new(last))
+    }
+}
+
+/// Asks the host; `None` if this is not the thread that may.
+pub(super) fn ask(ask: &Ask<'_>) -> Option<Answer> {
+    with(|session| session.ask(ask))
+}
+
+/// Returns an answer's status, with its message if it is a refusal.
+///
+/// # Safety
+///
+/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
+pub(super) unsafe fn passed_on(answer: Option<&Answer>, error: *mut ErrorAbi) -> u32 {
+    match answer {
+        None => Status::INVALID.0,
+        Some(answer) if answer.status == Status::OK.0 || answer.message.is_empty() => answer.status,
+        // SAFETY: guaranteed by the caller.
+        Some(answer) => unsafe { refuse(error, Status(answer.status), &answer.message) },
     }
 }

@@ -11,7 +11,7 @@ use sconce_plugin_api::ext::{
 };
 
 use super::super::message::Ask;
-use super::session::{self, Answer, Session};
+use super::session::{self, Answer, Session, ask, passed_on};
 use super::{device, gpu, retain, tensors, values, vectors};
 use crate::bridge::{C_TABLE, refuse};
 use crate::version::HOST_VERSION;
@@ -92,25 +92,6 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
         VectorsTable::ID => ptr::from_ref(&vectors::TABLE).cast(),
         _ => ptr::null(),
-    }
-}
-
-/// Asks the host; `None` if this is not the thread that may.
-pub(super) fn ask(ask: &Ask<'_>) -> Option<Answer> {
-    session::with(|session| session.ask(ask))
-}
-
-/// Returns an answer's status, with its message if it is a refusal.
-///
-/// # Safety
-///
-/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
-pub(super) unsafe fn passed_on(answer: Option<&Answer>, error: *mut ErrorAbi) -> u32 {
-    match answer {
-        None => Status::INVALID.0,
-        Some(answer) if answer.status == Status::OK.0 || answer.message.is_empty() => answer.status,
-        // SAFETY: guaranteed by the caller.
-        Some(answer) => unsafe { refuse(error, Status(answer.status), &answer.message) },
     }
 }
 

@@ -7,8 +7,7 @@ use sconce_plugin_api::ext::{TensorAbi, TensorsTable};
 
 use super::super::channel::Arena;
 use super::super::message::Ask;
-use super::session::{self, Lent, Session};
-use super::tables::{ask, passed_on};
+use super::session::{self, Lent, Session, ask, passed_on};
 use crate::bridge::refuse;
 
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };

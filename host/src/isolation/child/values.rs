@@ -8,8 +8,7 @@ use sconce_plugin_api::ext::{Collection, TensorAbi, ValuesTable};
 
 use super::super::channel::Arena;
 use super::super::message::{Ask, TensorForm};
-use super::session::{self, Answer, Session};
-use super::tables::passed_on;
+use super::session::{self, Answer, Session, passed_on};
 use crate::bridge::{readable, refuse};
 
 pub(super) static TABLE: ValuesTable = ValuesTable {

@@ -7,12 +7,12 @@ use abi_stable::std_types::{RString, RVec};
 use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::{ErrorAbi, HookTable, Status, ViewAbi};
 
-use super::super::ending::ENDED;
 use super::super::message::Order;
 use super::proxy::{Proxy, Returned, outside};
+use crate::plugin::entry_error::ENDED;
 
 /// Functions of a hook in another process.
-pub(crate) static TABLE: HookTable = HookTable {
+pub(super) static TABLE: HookTable = HookTable {
     call,
     save_state,
     load_state,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 /// Variables that say where and how a program runs.
-const KEPT: [&str; 17] = [
+const KEPT: [&str; 15] = [
     "COLUMNS",
     "HOME",
     "LANG",
@@ -16,9 +16,7 @@ const KEPT: [&str; 17] = [
     "PATH",
     "RUST_BACKTRACE",
     "RUST_LIB_BACKTRACE",
-    "TEMP",
     "TERM",
-    "TMPDIR",
     "TZ",
     "USER",
     "VIRTUAL_ENV",

@@ -9,12 +9,15 @@ use serde_json::Value;
 
 use super::super::ending::Ending;
 use super::super::message::{Order, Word};
-use super::super::rules::sandbox_log_is_on;
-use super::super::{HookFacts, SandboxRules};
+use super::super::sandbox_log::sandbox_log_is_on;
+use super::entries::TABLE;
 use super::environment;
 use super::process::{HookProcess, ProcessSandbox};
 use super::proxy::Proxy;
 use super::python::Preparation;
+use super::temporary::TemporaryDirectory;
+use crate::manifest::SandboxRules;
+use crate::plugin::blueprint::{HookFacts, LibraryApart};
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::trial_fault;
@@ -100,10 +103,13 @@ impl IsolatedLibrary {
                 rules.read.extend(preparation.read);
                 rules.list.extend(preparation.list);
                 rules.write.extend(run_directory.map(Path::to_path_buf));
+                let temporary = TemporaryDirectory::new().map_err(Cause::Isolated)?;
+                rules.write.push(temporary.path().to_owned());
                 Some(ProcessSandbox {
                     text: rules.text().map_err(Cause::Isolated)?,
                     variables: rules.environment,
                     added: preparation.variable,
+                    temporary,
                     memory: rules.memory,
                 })
             }
@@ -143,13 +149,10 @@ impl IsolatedLibrary {
             )),
         }
     }
+}
 
-    /// Creates a hook in a process of its own.
-    ///
-    /// # Errors
-    ///
-    /// The hook's or the plugin's error, or how the process ended.
-    pub(crate) fn create(
+impl LibraryApart for IsolatedLibrary {
+    fn create(
         &self,
         kind: &str,
         config: &str,
@@ -186,6 +189,6 @@ impl IsolatedLibrary {
             facts,
         ));
         proxy.create(kind, config, setup)?;
-        Ok(HookInstance::apart(proxy))
+        Ok(HookInstance::apart(proxy, &TABLE))
     }
 }

@@ -1,6 +1,7 @@
 //! The parent: starts a hook's process, and stands in for the hook.
 //!
-//! `process` starts and ends the child, in a restricted `environment` if it has a sandbox, and exchanges messages with it;
+//! `process` starts and ends the child, in a restricted `environment` and with a directory of its own for `temporary` files if it has a sandbox,
+//! and exchanges messages with it;
 //! `output` collects what it prints. `library` opens a plugin there and describes it; `proxy` is the hook's object here, whose
 //! functions (`entries`) send orders (with `payload`s); `serve` answers what the child asks, by the host's own tables (`host`);
 //! `loans` are the tensors that the hook was lent; `gifts` the answers that
@@ -20,8 +21,7 @@ mod process;
 mod proxy;
 mod python;
 mod serve;
+mod temporary;
 
 pub(crate) use crash_report::path as crash_report_path;
-pub(crate) use entries::TABLE as PROXY_TABLE;
 pub(crate) use library::IsolatedLibrary;
-pub(crate) use proxy::Proxy;

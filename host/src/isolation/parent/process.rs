@@ -16,7 +16,8 @@ use super::super::ending::Ending;
 use super::environment;
 use super::orphans;
 use super::output::Output;
-use crate::plugin::{companions, trust};
+use super::temporary::TemporaryDirectory;
+use crate::plugin::{companions, signature};
 use crate::signals;
 use crate::subprocess;
 
@@ -32,6 +33,8 @@ pub(super) struct ProcessSandbox {
     pub(super) variables: Vec<String>,
     /// A variable that is added to its environment.
     pub(super) added: Option<(&'static str, String)>,
+    /// Where its temporary files go.
+    pub(super) temporary: TemporaryDirectory,
     /// The most memory that it may take, in bytes.
     pub(super) memory: Option<u64>,
 }
@@ -46,6 +49,8 @@ pub(super) struct HookProcess {
     pub(super) output: Output,
     /// Marks it, and what it starts.
     mark: String,
+    /// Removed once the process has ended.
+    _temporary: Option<TemporaryDirectory>,
     /// Whether it has ended as it should: what it has started may stay.
     is_done: bool,
 }
@@ -78,13 +83,17 @@ impl HookProcess {
         if let Some(sandbox) = &sandbox {
             environment::restrict(&mut command, &sandbox.variables);
             command.envs(sandbox.added.iter().map(|(name, value)| (name, value)));
+            command.envs(sandbox.temporary.variables());
         }
-        if trust::are_demanded() {
+        if signature::are_demanded() {
             companions::without_variables(&mut command);
         }
         let mark = orphans::mark();
         command.env(orphans::VARIABLE, &mark);
-        let rules = sandbox.map(|sandbox| sandbox.text).unwrap_or_default();
+        let (rules, temporary) = match sandbox {
+            Some(sandbox) => (sandbox.text, Some(sandbox.temporary)),
+            None => (String::new(), None),
+        };
         let child = command
             .arg(COMMAND)
             .args(["--parent", &std::process::id().to_string()])
@@ -110,6 +119,7 @@ impl HookProcess {
                 channel,
                 output,
                 mark,
+                _temporary: temporary,
                 is_done: false,
             }),
             (Err(error), _) | (_, Err(error)) => {

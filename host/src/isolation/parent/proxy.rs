@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 
-use super::super::HookFacts;
-use super::super::ending::{ENDED, Ending};
+use super::super::ending::Ending;
 use super::super::message::{Ask, Call, Create, Order, Posted, Reply, Word};
 use super::crash_report::{self, Scene};
 use super::gifts::Gifts;
@@ -18,11 +17,13 @@ use super::payload::payload;
 use super::process::HookProcess;
 use super::serve::Server;
 use crate::bridge::{begin_transaction, commit, roll_back};
-use crate::plugin::entry_error::EntryError;
+use crate::plugin::blueprint::HookFacts;
+use crate::plugin::entry_error::{ENDED, EntryError};
+use crate::plugin::instance::HookApart;
 
 /// A hook in another process.
 #[derive(Debug)]
-pub(crate) struct Proxy {
+pub(super) struct Proxy {
     process: Option<HookProcess>,
     facts: HookFacts,
     is_sandboxed: bool,
@@ -75,26 +76,6 @@ impl Proxy {
             state: None,
             was_seen_by_others: false,
         }
-    }
-
-    /// Whether the process has ended.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.process.is_none()
-    }
-
-    /// Whether other ranks have seen something of the call in which the process has ended: the call can't be undone.
-    pub(crate) fn was_seen_by_others(&self) -> bool {
-        self.was_seen_by_others
-    }
-
-    /// Ends the process at once, without dropping the hook.
-    pub(crate) fn abandon(&mut self) {
-        self.process = None;
-    }
-
-    /// The state that was saved last, if any.
-    pub(crate) fn last_state(&self) -> Option<&[u8]> {
-        self.state.as_deref()
     }
 
     /// Creates the hook.
@@ -452,6 +433,24 @@ impl Proxy {
             }
         }
         returned
+    }
+}
+
+impl HookApart for Proxy {
+    fn has_ended(&self) -> bool {
+        self.process.is_none()
+    }
+
+    fn was_seen_by_others(&self) -> bool {
+        self.was_seen_by_others
+    }
+
+    fn last_state(&self) -> Option<&[u8]> {
+        self.state.as_deref()
+    }
+
+    fn abandon(&mut self) {
+        self.process = None;
     }
 }
 

@@ -12,9 +12,9 @@ use seccompiler::{
 };
 use syscalls::Sysno;
 
-use super::super::SandboxRules;
-use super::super::rules::sandbox_log_is_on;
+use super::super::sandbox_log::sandbox_log_is_on;
 use super::refused;
+use crate::manifest::SandboxRules;
 
 /// Calls that are allowed with any arguments, by what they are for. Names that a processor doesn't have are left out there.
 pub(super) const ALLOWED: [(&str, &[&str]); 6] = [

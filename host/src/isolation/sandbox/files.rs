@@ -8,7 +8,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 
-use super::super::SandboxRules;
+use crate::manifest::SandboxRules;
 
 /// The version whose restrictions are asked for; an older kernel enforces those that it knows.
 const WANTED: ABI = ABI::V6;

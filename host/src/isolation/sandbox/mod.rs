@@ -15,7 +15,7 @@ use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::SandboxRules;
+use crate::manifest::SandboxRules;
 
 pub(crate) use files::landlock_version;
 
@@ -44,7 +44,7 @@ pub(super) fn enter(rules: &str, shared: u64, library: &Path) -> Result<(), Stri
     let rules: SandboxRules =
         serde_json::from_str(rules).map_err(|error| format!("its sandbox is damaged: {error}"))?;
     limit_memory(&rules, shared)?;
-    privileges::drop_all()?;
+    privileges::drop_all(rules.network)?;
     let keeps_signals_in = files::restrict(&rules, library)?;
     calls::restrict(&rules, keeps_signals_in)
 }

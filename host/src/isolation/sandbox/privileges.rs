@@ -14,8 +14,8 @@ use rustix::thread::{
 /// # Errors
 ///
 /// If the system refuses.
-pub(super) fn drop_all() -> Result<(), String> {
-    enter_namespaces();
+pub(super) fn drop_all(has_network: bool) -> Result<(), String> {
+    enter_namespaces(has_network);
     let dropped = || -> io::Result<()> {
         set_no_new_privs(true)?;
         for capability in CapabilitySet::all().iter() {
@@ -40,13 +40,18 @@ pub(super) fn drop_all() -> Result<(), String> {
     dropped().map_err(|error| format!("its capabilities can't be dropped: {error}"))
 }
 
-/// Enters a user namespace in which it is the same user, and a namespace for System V's and POSIX's objects, where the
-/// system lets it: a second line behind the list of system calls, which many systems refuse to give.
-fn enter_namespaces() {
+/// Enters a user namespace in which it is the same user, one for System V's and POSIX's objects and, without network, one
+/// that has no other machine, where the system lets it: a second line behind the list of system calls, which many systems
+/// refuse to give.
+fn enter_namespaces(has_network: bool) {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     // In one call: some systems take away the right to the second once the first is there.
+    let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWIPC;
+    if !has_network {
+        namespaces |= libc::CLONE_NEWNET;
+    }
     // SAFETY: the process has one thread, which shares neither memory nor descriptors with another process.
-    if unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWIPC) } != 0 {
+    if unsafe { libc::unshare(namespaces) } != 0 {
         return;
     }
     let _ = fs::write("/proc/self/setgroups", "deny");

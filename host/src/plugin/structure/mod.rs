@@ -4,6 +4,7 @@
 //! triggers an assertion. So everything that they rely on is checked here first, in safe code. The machine
 //! code itself is not: a malicious plugin, or one with garbled code, is not detected here.
 
+mod detect;
 mod elf;
 mod fault;
 mod format;

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::trial_fault::Fault;
-pub use super::trial_fault::VARIABLE;
 
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "trial-load";

@@ -22,13 +22,13 @@ impl KeyId {
 
     /// Whether the ids are equal but for two bytes, as one changed character of a signature leaves them. By chance two keys'
     /// ids are hardly ever so alike.
-    pub(super) fn is_near(self, other: KeyId) -> bool {
+    pub(in crate::plugin) fn is_near(self, other: KeyId) -> bool {
         let bytes = self.0.iter().zip(&other.0);
         bytes.filter(|(one, other)| one != other).count() <= 2
     }
 
     /// The id in the second line of a signature; `None` if that is not one.
-    pub(super) fn of_signature(line: &str) -> Option<KeyId> {
+    pub(in crate::plugin) fn of_signature(line: &str) -> Option<KeyId> {
         KeyId::of(&BASE64.decode(line).ok()?)
     }
 }
@@ -87,7 +87,7 @@ impl Key {
     }
 
     /// What verifies signatures with this key.
-    pub(super) fn verifier(&self) -> &PublicKey {
+    pub(in crate::plugin) fn verifier(&self) -> &PublicKey {
         &self.verifier
     }
 }

@@ -180,7 +180,7 @@ impl TrustStore {
     }
 
     /// Whether the plugin at a path may be unsigned whatever the policy is.
-    pub(super) fn excepts(&self, path: &Path) -> bool {
+    pub(in crate::plugin) fn excepts(&self, path: &Path) -> bool {
         let real = |path: &Path| std::fs::canonicalize(path).ok();
         let Some(path) = real(path) else {
             return false;

@@ -32,7 +32,7 @@ pub(super) fn rehearse(
     let mut instance = blueprint
         .create(&shared)
         .map_err(|error| not_created(plan, error, manifest))?;
-    if let Some(proxy) = instance.proxy() {
+    if let Some(proxy) = instance.other_process() {
         proxy.abandon();
     }
     let said = said.0.take().into_iter();

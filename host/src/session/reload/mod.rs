@@ -14,8 +14,7 @@ use std::path::Path;
 
 use super::{HookPlan, Prepared, Ready, StartFailure};
 use crate::diagnostic::Diagnostic;
-use crate::dispatch::ReloadPolicy;
-use crate::manifest::{Manifest, ReloadAt, Script};
+use crate::manifest::{Manifest, ReloadAt, ReloadPolicy, Script};
 use crate::plugin::new_library::OldLibrary;
 use crate::run::{ReloadService, Reloads};
 use rehearsal::RunReloader;

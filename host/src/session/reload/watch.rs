@@ -6,8 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::request::{self, ReloadAnswer, ReloadRequest};
-use crate::dispatch::ReloadPolicy;
-use crate::manifest::Script;
+use crate::manifest::{ReloadPolicy, Script};
 use crate::nearest::nearest;
 use crate::plugin::new_library::{NewScript, OldLibrary, look, stamp};
 use crate::run::{LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloads};

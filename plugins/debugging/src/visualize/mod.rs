@@ -167,7 +167,7 @@ impl Hook for Visualize {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
+    use sconce_plugin_testing::{Failed, ScriptedRun, Seen};
     use serde_json::json;
 
     use super::*;

@@ -233,7 +233,7 @@ fn write(log: &mut LogFile, line: &[u8], fsync: bool) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_testing::{Failed, ScriptedRun};
     use serde_json::json;
 
     use super::*;

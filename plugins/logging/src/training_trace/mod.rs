@@ -248,7 +248,7 @@ fn hooks(manifest: &Value) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
+    use sconce_plugin_testing::{Failed, ScriptedRun, Seen};
 
     use super::*;
 

@@ -268,7 +268,7 @@ impl Hook for ModelComplexity {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun};
     use serde_json::{Value, json};
 
     use super::*;

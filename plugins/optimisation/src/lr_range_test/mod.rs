@@ -390,7 +390,7 @@ impl Hook for LrRangeTest {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun};
     use serde_json::{Value, json};
 
     use super::*;

@@ -5,7 +5,7 @@
     reason = "a test that finds its data broken may panic"
 )]
 
-use sconce_plugin_api::testing::{Failed, ScriptedRun};
+use sconce_plugin_testing::{Failed, ScriptedRun};
 use serde_json::{Value, json};
 
 use super::*;

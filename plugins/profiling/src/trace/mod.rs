@@ -385,7 +385,7 @@ impl Hook for Trace {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use sconce_plugin_testing::{Failed, Request, ScriptedRun};
 
     use super::*;
 

@@ -11,7 +11,7 @@ mod wrong;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+use sconce_plugin_testing::{Failed, Request, ScriptedRun};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

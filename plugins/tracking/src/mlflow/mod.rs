@@ -176,7 +176,7 @@ fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_testing::{Failed, ScriptedRun};
     use serde_json::{Value, json};
 
     use super::*;

@@ -289,7 +289,7 @@ impl TensorBoard {
 #[cfg(test)]
 mod tests {
     use prost::Message;
-    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
+    use sconce_plugin_testing::{Failed, ScriptedRun, Seen};
     use serde_json::json;
 
     use super::*;

@@ -1,0 +1,126 @@
+//! The hook's requests: rejected by the host's rules, or recorded and served.
+
+use std::ffi::c_void;
+
+use super::super::seen::SeenRequest;
+use super::super::stage::{FakeRun, FakeStop};
+use super::{refuse, stage};
+use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_plugin_api::ext::{
+    self, Collection, Request, RequestsTable, check_ratio, why_not_asked_on_first,
+};
+
+pub(super) static TABLE: RequestsTable = RequestsTable { request };
+
+unsafe extern "C" fn request(
+    context: *const c_void,
+    request: u32,
+    number: f64,
+    text: TextAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is that of this call, for which text and error are borrowed.
+    unsafe {
+        let Some(stage) = stage(context) else {
+            return Status::INVALID.0;
+        };
+        let Some(request) = Request::from_number(request) else {
+            return refuse(error, Status::UNSUPPORTED, "unknown request");
+        };
+        let text = text.read().unwrap_or_default();
+        let why_not = (stage.is_on_first_of_several())
+            .then(|| why_not_asked_on_first(&stage.hook.name, request))
+            .flatten();
+        let why_not = why_not.or_else(|| request.why_not_at(stage.point(), stage.phase()));
+        let answer = match why_not {
+            Some(message) => Err((Status::NOT_LEGAL_HERE, message)),
+            None => (request.decode(number, text))
+                .and_then(|asked| ask(stage, asked))
+                .map_err(|text| (Status::INVALID, text)),
+        };
+        if let Some(at) = stage.place.get() {
+            let refused = answer.as_ref().err().map(|(_, message)| message.clone());
+            stage.seen.borrow_mut().asked.push(SeenRequest {
+                at,
+                request,
+                number,
+                text: text.to_owned(),
+                refused,
+            });
+        }
+        match answer {
+            Ok(()) => Status::OK.0,
+            Err((status, message)) => refuse(error, status, &message),
+        }
+    }
+}
+
+fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
+    use ext::Asked as A;
+    match asked {
+        A::Stop {
+            reason,
+            after_epoch,
+        } => {
+            let mut stop = stage.requests.stop.borrow_mut();
+            // The first request's reason is kept, unless a later stop is more urgent.
+            let replaces = |known: &FakeStop| known.after_epoch && !after_epoch;
+            if stop.as_ref().is_none_or(replaces) {
+                *stop = Some(FakeStop {
+                    reason,
+                    after_epoch,
+                });
+            }
+        }
+        A::SkipBatch => stage.requests.skip_batch.set(true),
+        A::SkipUpdate => stage.requests.skip_update.set(true),
+        A::SetLearningRate { group, rate } => {
+            let is_of_one = group.is_some();
+            for_groups(stage, group.as_deref(), |group| {
+                let scale = if is_of_one { 1.0 } else { group.scale };
+                group.learning_rate = rate * scale;
+            })?;
+        }
+        A::SetMomentum { group, momentum } => {
+            for_groups(stage, group.as_deref(), |group| group.momentum = momentum)?;
+        }
+        A::ScaleLoss(factor) => {
+            let scale = stage.requests.loss_scale.get().unwrap_or(1.0);
+            stage.requests.loss_scale.set(Some(scale * factor));
+        }
+        A::SetAccumulation(batches) => stage.requests.accumulation.set(Some(batches)),
+        A::LeaveOut(point) => stage.requests.left_out.borrow_mut().push(point),
+        A::DeclareMetric(name) => stage.seen.borrow_mut().declared_metrics.push(name),
+        A::Freeze { ref name, ratio } => {
+            let index = stage.index(Collection::Parameters, name)?;
+            let parameters = stage.parameters.borrow();
+            let is_buffer = parameters.get(index).is_some_and(|tensor| tensor.is_buffer);
+            check_ratio(name, ratio, is_buffer)?;
+            stage.requests.pending.borrow_mut().push(asked);
+        }
+        asked => stage.requests.pending.borrow_mut().push(asked),
+    }
+    Ok(())
+}
+
+/// Changes the group of this name, or all groups if no name is given.
+fn for_groups(
+    stage: &FakeRun,
+    name: Option<&str>,
+    change: impl Fn(&mut super::super::stage::FakeGroup),
+) -> Result<(), String> {
+    let mut groups = stage.groups.borrow_mut();
+    let Some(name) = name else {
+        groups.iter_mut().for_each(change);
+        return Ok(());
+    };
+    if let Some(group) = groups.iter_mut().find(|group| &*group.name == name) {
+        change(group);
+        return Ok(());
+    }
+    let names: Vec<&str> = groups.iter().map(|group| &*group.name).collect();
+    Err(format!(
+        "there is no parameter group `{name}`; there are: {}",
+        names.join(", ")
+    ))
+}
