@@ -5,8 +5,7 @@ use std::mem::MaybeUninit;
 use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor};
 
 use super::choice::is_chosen;
-use crate::kernels::map;
-use crate::kernels::write_all;
+use crate::kernels::{map, write_all};
 use crate::storage::{Number, for_floats, numbers, ready, stored};
 use crate::vectorised;
 

@@ -13,9 +13,7 @@ use super::of;
 use super::pooling::pool2d;
 use crate::cast::{operand, widened};
 use crate::given::given2;
-use crate::options::After;
-use crate::options::Window;
-use crate::options::{PoolKind, Windows};
+use crate::options::{After, PoolKind, Window, Windows};
 use crate::tables::Tables;
 
 /// A convolution and what comes after it; `Conv::of` has checked the shapes.

@@ -6,10 +6,7 @@ use candle_core::{DType, Result, Tensor, Var};
 
 use super::*;
 use crate::gradient_check::check_gradients;
-use crate::options::After;
-use crate::options::Function;
-use crate::options::Window;
-use crate::options::{PoolKind, Windows};
+use crate::options::{After, Function, PoolKind, Window, Windows};
 use crate::statistics::{ChannelStatistics, StatisticsSource};
 use crate::{CrossEntropyTerms, normal_numbers};
 

@@ -17,8 +17,7 @@ use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, add_rows, has_tiles,
     multiply_tiles, transpose, write_rows, written, zeros,
 };
-use crate::options::After;
-use crate::options::Window;
+use crate::options::{After, Window};
 use crate::vectorised;
 
 /// Panels of pixels whose products are added to the weight's gradient at once.

@@ -15,8 +15,7 @@ pub(super) use squares::largest;
 
 use super::sizes::Conv;
 use crate::kernels::{PANEL, has_tiles, transpose};
-use crate::options::After;
-use crate::options::UnfoldSizes;
+use crate::options::{After, UnfoldSizes};
 
 /// A convolution without a matrix of windows.
 #[derive(Clone, Copy)]

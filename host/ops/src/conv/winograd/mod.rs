@@ -42,8 +42,7 @@ use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, transpose_whole, write_rows,
 };
-use crate::options::After;
-use crate::options::{UnfoldSizes, Window};
+use crate::options::{After, UnfoldSizes, Window};
 use crate::vectorised;
 use kernels::Columns;
 
