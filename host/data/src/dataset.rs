@@ -6,7 +6,8 @@ use candle_core::Tensor;
 
 use sconce_nn::{Inputs, Targets};
 
-use super::{DataError, Vocabulary};
+use super::error::DataError;
+use super::vocabulary::Vocabulary;
 
 /// A data set with random access to its samples.
 pub trait Dataset: Send + Sync {

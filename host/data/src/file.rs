@@ -6,7 +6,8 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use sconce_ops::memory_limit::memory_limit;
 
-use super::{DataError, data_files};
+use super::data_files;
+use super::error::{DataError, unreadable};
 use crate::regular_file::read_regular;
 use crate::signature::{self, GZIP, Signature};
 
@@ -15,15 +16,6 @@ pub(super) fn contents(file: &Path) -> Result<Vec<u8>, DataError> {
     let bytes = read_regular(file).map_err(|error| unreadable(file, error))?;
     data_files::note(file, &bytes);
     Ok(bytes)
-}
-
-/// Returns the error for a file that could not be opened or read.
-pub(super) fn unreadable(file: &Path, source: io::Error) -> DataError {
-    let file = file.to_owned();
-    match source.kind() {
-        io::ErrorKind::NotFound => DataError::Missing { file },
-        _ => DataError::Read { file, source },
-    }
 }
 
 /// Returns the bytes of a file, decompressed if gzipped; other compressed files are refused.

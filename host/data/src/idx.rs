@@ -13,7 +13,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::DataError;
 use super::data_files::HashingFile;
-use super::file::unreadable;
+use super::error::unreadable;
 use super::memory::{MOST_OF_A_FILE, MemoryUse};
 use super::pixels::{ImageRecords, Pixels};
 use super::watched_file::WatchedFile;

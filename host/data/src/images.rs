@@ -3,9 +3,7 @@
 mod assembly;
 mod augmentation;
 mod config;
-mod error;
 mod normalisation;
-mod transform;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,17 +14,14 @@ use super::idx::{self, IdxRole};
 use super::memory::MemoryUse;
 use super::pixels::{Pixels, ReadImage};
 use super::{Batch, DataError, Dataset, MixedTargets, SampleOrigin, Targets};
-pub(super) use assembly::{Assembly, OwnImages};
+pub(super) use assembly::{Assembly, FittedImages, OwnImages};
 use augmentation::Augmentation;
 pub use augmentation::{
     AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, MixupConfig,
     RandAugmentConfig, RotateConfig,
 };
 pub use config::{MeanDeviation, NormaliseConfig, NormaliseRule};
-pub use error::ImagesError;
-use normalisation::{ChannelStatistics, Normalisation};
-pub(super) use transform::ImageFormat;
-pub use transform::ImageTransform;
+pub(super) use normalisation::{ChannelStatistics, Normalisation};
 
 /// Images of one shape with their labels.
 #[derive(Clone, Debug)]
@@ -245,7 +240,7 @@ impl ImageDataset {
     }
 
     /// Marks the labels as placeholders.
-    fn without_targets(self) -> ImageDataset {
+    pub(super) fn without_targets(self) -> ImageDataset {
         ImageDataset {
             has_targets: false,
             ..self

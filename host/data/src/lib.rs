@@ -8,11 +8,13 @@
 //! - `config`, `portion`: sources in the manifest, and the part for validation and test.
 //! - `load`: from the manifest to the data sets of the phases, [`Splits`].
 //! - `idx`, `cifar`, `image_folder`, `synthetic_digits`: sources of images. `images` normalises and
-//!   augments them; `pixels` keeps their bytes in memory, or reads them on demand.
+//!   augments them; `pixels` keeps their bytes in memory, or reads them on demand; `image_transform` reads others like them.
 //! - [`csv`], [`arrays`], [`two_moons`], [`regression`]: sources of numbers, stored by `numbers`.
-//! - `text`, `grammar`: sources of tokens.
+//! - `text`, `grammar`: sources of tokens, of a `vocabulary`.
 //! - `split`: random or stratified selection of validation and test samples.
-//! - [`preprocessing`]: what is learnt from the training data, kept with a model to read other data.
+//! - [`preprocessing`]: what is learnt from the training data, kept with a model to read other data. `fitted`: one kind's
+//!   data sets with what was learnt; `input`: other data, opened, with remarks on them; `shape`, `target_names`: shapes and targets
+//!   in its file.
 //! - [`csv::survey`], [`arrays::survey_npy`], [`survey_images`], [`survey_labels`]: what data have in them, for a first manifest.
 //! - `dataset`, `first`: the interface [`Dataset`], and a limit on the number of samples; `class_counts`: the samples of
 //!   each class.
@@ -43,12 +45,15 @@ mod error;
 pub mod exact;
 mod file;
 mod first;
+mod fitted;
 #[cfg(test)]
 mod golden_tests;
 mod grammar;
 mod idx;
 mod image_folder;
+mod image_transform;
 mod images;
+mod input;
 mod load;
 mod loader;
 mod memory;
@@ -65,34 +70,35 @@ mod real_data;
 pub mod regression;
 pub mod regular_file;
 pub mod safetensors_file;
+mod shape;
 pub mod signature;
 mod split;
 mod synthetic;
 mod synthetic_digits;
+mod target_names;
 mod target_scaling;
 mod text;
 pub mod two_moons;
+mod vocabulary;
 mod watched_file;
 
 use std::sync::Arc;
 
-pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
+pub use cifar::{CifarConfig, CifarLabels, CifarVersion};
 pub use class_counts::class_counts;
 pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
 pub use data_files::{ContentHash, DataFile, file_changes, listing, with_listed_members};
 pub use dataset::{Batch, Dataset, MixedTargets, SampleOrigin};
-pub use error::DataError;
+pub use error::{CifarError, DataError, ImageFolderError, ImagesError, TextError, Undecodable};
 pub use first::First;
+pub use fitted::Fitted;
 pub use grammar::GrammarConfig;
 pub use idx::survey_labels;
-pub use image_folder::{
-    ColourMode, ImageFolderConfig, ImageFolderError, ImageSurvey, Resize, Undecodable,
-    survey_images,
-};
+pub use image_folder::{ColourMode, ImageFolderConfig, ImageSurvey, Resize, survey_images};
+pub use image_transform::ImageTransform;
 pub use images::{
-    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, ImageDataset,
-    ImageTransform, Images, ImagesError, MeanDeviation, MixupConfig, NormaliseConfig,
-    NormaliseRule, RandAugmentConfig, RotateConfig,
+    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, ImageDataset, Images,
+    MeanDeviation, MixupConfig, NormaliseConfig, NormaliseRule, RandAugmentConfig, RotateConfig,
 };
 pub use load::load;
 pub use loader::{Loader, Preparation};
@@ -101,9 +107,8 @@ pub use portion::{Portion, Split};
 pub use preprocessing::Preprocessing;
 pub use sconce_nn::{Inputs, Targets};
 pub use target_scaling::{TargetScale, TargetScaling};
-pub use text::{
-    TextConfig, TextDataset, TextError, TextPart, TextTransform, TextUnit, Unknown, Vocabulary,
-};
+pub use text::{TextConfig, TextDataset, TextPart, TextTransform};
+pub use vocabulary::{TextUnit, Unknown, Vocabulary};
 
 /// The data sets of a task's phases.
 #[derive(Clone)]

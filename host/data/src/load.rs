@@ -1,14 +1,17 @@
 //! Loading of the data that the manifest describes.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::config::digits;
 use super::data_files::{CacheUse, recorded};
-use super::images::{Assembly, AugmentConfig, ImageFormat, NormaliseConfig, OwnImages};
+use super::fitted::Fitted;
+use super::image_transform::{ImageFormat, ImageTransform};
+use super::images::{Assembly, AugmentConfig, FittedImages, NormaliseConfig, OwnImages};
 use super::split::{self, Part, Parts};
 use super::{
-    DataConfig, DataError, IdxConfig, Images, Splits, SyntheticDigitsConfig, arrays, cifar, csv,
-    grammar, image_folder, regression, synthetic_digits, text, two_moons,
+    DataConfig, DataError, IdxConfig, Images, Preprocessing, Splits, SyntheticDigitsConfig, arrays,
+    cifar, csv, grammar, image_folder, regression, synthetic_digits, text, two_moons,
 };
 
 /// Reads or generates the data. Relative paths start at `base`; everything random comes from `seed`.
@@ -26,17 +29,55 @@ pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataE
 fn of_kind(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
     match config {
         DataConfig::Idx(config) => load_idx(config, base, seed),
-        DataConfig::Cifar(config) => cifar::load(config, base, seed),
-        DataConfig::ImageFolder(config) => image_folder::load(config, base, seed),
+        DataConfig::Cifar(config) => {
+            let format = ImageFormat::Cifar {
+                version: config.version,
+                labels: config.classes(),
+            };
+            Ok(of_images(cifar::load(config, base, seed)?, format))
+        }
+        DataConfig::ImageFolder(config) => {
+            let (images, form) = image_folder::load(config, base, seed)?;
+            Ok(of_images(images, ImageFormat::Files(form)))
+        }
         DataConfig::SyntheticDigits(config) => load_digits(config, seed),
-        DataConfig::Csv(config) => csv::load(config, base, seed),
-        DataConfig::Npy(config) => arrays::load_npy(config, base, seed),
-        DataConfig::Safetensors(config) => arrays::load_safetensors(config, base, seed),
+        DataConfig::Csv(config) => {
+            csv::load(config, base, seed).map(|table| splits(table, Preprocessing::Csv))
+        }
+        DataConfig::Npy(config) => {
+            let arrays = arrays::load_npy(config, base, seed)?;
+            Ok(splits(arrays, Preprocessing::Arrays))
+        }
+        DataConfig::Safetensors(config) => {
+            let arrays = arrays::load_safetensors(config, base, seed)?;
+            Ok(splits(arrays, Preprocessing::Arrays))
+        }
         DataConfig::TwoMoons(config) => two_moons::load(config, seed),
         DataConfig::Regression(config) => regression::load(config, seed),
-        DataConfig::Text(config) => text::load(config, base),
-        DataConfig::Grammar(config) => grammar::load(config, seed),
+        DataConfig::Text(config) => {
+            text::load(config, base).map(|text| splits(text, Preprocessing::Text))
+        }
+        DataConfig::Grammar(config) => {
+            grammar::load(config, seed).map(|text| splits(text, Preprocessing::Text))
+        }
     }
+}
+
+/// Makes what was learnt from one kind of data that of any.
+fn splits<T>(fitted: Fitted<T>, kind: impl FnOnce(T) -> Preprocessing) -> Splits {
+    Splits {
+        train: fitted.train,
+        val: fitted.val,
+        test: fitted.test,
+        preprocessing: Arc::new(kind(fitted.learnt)),
+        files: Vec::new(),
+    }
+}
+
+fn of_images(images: Fitted<FittedImages>, format: ImageFormat) -> Splits {
+    splits(images, |learnt| {
+        Preprocessing::Images(ImageTransform::new(format, learnt))
+    })
 }
 
 fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
@@ -62,11 +103,12 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         normalise: &config.normalise,
         augment: &config.augment,
         seed,
-        format: ImageFormat::Idx {
-            shape: images.shape(),
-        },
     };
-    assembly.splits(images, parts, val.try_map(read)?, test.try_map(read)?)
+    let format = ImageFormat::Idx {
+        shape: images.shape(),
+    };
+    let images = assembly.splits(images, parts, val.try_map(read)?, test.try_map(read)?)?;
+    Ok(of_images(images, format))
 }
 
 fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, DataError> {
@@ -91,16 +133,13 @@ fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Data
         normalise: &normalise,
         augment: &augment,
         seed,
-        format: ImageFormat::Idx {
-            shape: train.shape(),
-        },
     };
-    assembly.splits(
-        train,
-        parts,
-        drawn("val", config.val),
-        drawn("test", config.test),
-    )
+    let format = ImageFormat::Idx {
+        shape: train.shape(),
+    };
+    let val = drawn("val", config.val);
+    let images = assembly.splits(train, parts, val, drawn("test", config.test))?;
+    Ok(of_images(images, format))
 }
 
 #[cfg(test)]

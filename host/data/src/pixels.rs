@@ -6,6 +6,15 @@ use std::sync::Arc;
 use super::DataError;
 use super::watched_file::WatchedFile;
 
+/// Maximum number of threads that decode images before training.
+const MOST_THREADS: usize = 16;
+
+/// Number of threads that decode images before training: nothing else is computed then.
+pub(crate) fn decoding_threads() -> usize {
+    let available = std::thread::available_parallelism();
+    available.map_or(1, |count| count.get().min(MOST_THREADS))
+}
+
 /// Reads images by their index, from several threads at the same time.
 pub(super) trait ReadImage: fmt::Debug + Send + Sync {
     /// Fills `pixels`, which has an image's size, with those of the image at `index`.

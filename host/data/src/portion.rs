@@ -5,7 +5,14 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::split::Amount;
+/// How much of the training data a split takes, as in the manifest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Amount {
+    pub(super) count: Option<usize>,
+    pub(super) fraction: Option<f64>,
+    pub(super) fold: Option<usize>,
+    pub(super) folds: Option<usize>,
+}
 
 /// Source of a phase's data: exactly one of `count`, `fraction`, `fold` with `folds`, or `file`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,8 @@ use std::path::Path;
 
 pub(super) use grouped::grouped;
 
-use super::{DataError, Portion, Split};
+use super::DataError;
+use super::portion::{Amount, Portion, Split};
 use sconce_ops::random;
 
 /// Indices of the training data for each phase, in ascending order.
@@ -43,15 +44,6 @@ impl Taken {
             Taken::Fold(Fold { folds, .. }) => total.div_ceil(folds),
         }
     }
-}
-
-/// How much of the training data a split takes, as in the manifest.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Amount {
-    pub(super) count: Option<usize>,
-    pub(super) fraction: Option<f64>,
-    pub(super) fold: Option<usize>,
-    pub(super) folds: Option<usize>,
 }
 
 impl Amount {

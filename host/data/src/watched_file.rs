@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::DataError;
 use crate::data_files::{ContentHash, ContentHasher, HashCache, is_recording, note_hash};
-use crate::file::unreadable;
+use crate::error::unreadable;
 use crate::regular_file::open_regular;
 
 /// Size in bytes of the pieces in which a file is hashed.

@@ -4,7 +4,7 @@
 //! them on their own. Operations and kernels come from [`ops`] (sconce-ops).
 //!
 //! **Parts**
-//! - [`parameters`], [`init`], `var_builder`: the registry of named parameters and buffers, with
+//! - [`parameters`], `parameter_kind`, [`init`], `var_builder`: the registry of named parameters and buffers, with
 //!   their initial values; [`with_var_builder`] registers the variables of `candle_nn` layers.
 //! - [`layers`], `sequence`, `fusion`: the layers, their order, and which of them run as one operation.
 //! - `config`, `layer_config`, `init_config`, `extent`, [`models`]: models in the manifest. Ready-made
@@ -48,6 +48,7 @@ pub mod models;
 pub mod nearest;
 mod network;
 pub mod optim;
+mod parameter_kind;
 pub mod parameters;
 mod pass;
 pub mod patterns;

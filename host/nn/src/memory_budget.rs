@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::parameters::ParameterKind;
+use crate::parameter_kind::ParameterKind;
 
 /// Memory for a model, of which its construction takes what parameters and outputs need.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use candle_core::{DType, Device, Shape, Tensor, TensorId, Var};
 
 use crate::init::Init;
 use crate::memory_budget::{MemoryBudget, TooLarge};
+pub use crate::parameter_kind::ParameterKind;
 use crate::random;
 
 /// An error of the registry.
@@ -49,15 +50,6 @@ pub enum ParametersError {
 
 fn nearest_hint(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
-}
-
-/// Whether a registered tensor is learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterKind {
-    /// Learned from gradients.
-    Parameter,
-    /// Part of the model's state that is not learned from gradients.
-    Buffer,
 }
 
 /// Multiplier of a parameter's learning rate; 0 freezes the parameter, initially 1. Clones share the

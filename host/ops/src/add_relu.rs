@@ -5,9 +5,9 @@ use std::mem::MaybeUninit;
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
 use super::composed;
-use super::elementwise::{map, relu_gradients};
+use super::elementwise::relu_gradients;
 use super::tape::apply2;
-use crate::kernels::write_all;
+use crate::kernels::{map, write_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use candle_core::{CpuStorage, CustomOp1, DType, Layout, Result, Shape, Tensor, WithDType, bail};
 
 use super::composed;
+use super::options::CrossEntropyTerms;
 use super::tape::apply1;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{LANES, largest, number, sum};
@@ -13,17 +14,6 @@ use crate::kernels::region;
 use crate::kernels::{write_all, write_rows, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
-
-/// Label smoothing, class weights and row weights of a cross entropy.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CrossEntropyTerms {
-    /// ε: fraction of the target that is spread over all classes.
-    pub smoothing: f64,
-    /// A weight for each class; `None`: all 1.
-    pub weights: Option<Vec<f64>>,
-    /// A weight for each row, which all its terms are multiplied by; `None`: all 1.
-    pub rows: Option<Vec<f64>>,
-}
 
 /// Cross entropy of logits x (rows, classes) and a target y for each row: a scalar.
 ///

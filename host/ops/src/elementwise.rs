@@ -2,12 +2,13 @@
 
 use std::mem::MaybeUninit;
 
-use candle_core::{CpuStorage, CustomOp1, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use super::composed;
+use super::options::Function;
+use super::sum::Add;
 use super::tape::{apply1, apply2};
-use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
-use crate::kernels::{region, write_all};
+use crate::kernels::{map, write_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -33,17 +34,6 @@ fn applied(x: &Tensor, function: Function) -> Result<Tensor> {
         return composed::apply(x, function);
     }
     apply1(&ready(x)?, function)
-}
-
-/// An activation function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    /// See [`relu`].
-    Relu,
-    /// See [`gelu`].
-    Gelu,
-    /// See [`silu`].
-    Silu,
 }
 
 impl Function {
@@ -114,49 +104,6 @@ impl<'a, T: Number> KeptValues<'a, T> {
             KeptValues::Derivatives(_) => products(part, g, to),
         }
     }
-}
-
-/// Cost of an element in operations, from which the number of threads follows.
-const EACH: usize = 8;
-
-/// Number of elements in a chunk.
-const CHUNK: usize = 16 << 10;
-
-/// Runs a kernel over chunks of `x` (and `more`, of the same length or empty), in parallel.
-///
-/// The kernel hands back what it was given uninitialised, written.
-pub(super) fn map<T: Number>(
-    x: &[T],
-    more: &[T],
-    kernel: impl for<'a> Fn(&[T], &[T], &'a mut [MaybeUninit<T>]) -> &'a mut [T] + Sync,
-) -> Vec<T> {
-    fill_parts(
-        schedule(x.len()),
-        UninitRows::new(x.len(), 1),
-        |range, y| {
-            kernel(
-                &x[range.clone()],
-                more.get(range.clone()).unwrap_or_default(),
-                y,
-            )
-        },
-    )
-}
-
-/// Runs a kernel that leaves something in place of `x`, like [`map`].
-pub(super) fn map_leaving<T: Number>(
-    x: &mut [T],
-    kernel: impl for<'a> Fn(&mut [T], &'a mut [MaybeUninit<T>]) -> &'a mut [T] + Sync,
-) -> Vec<T> {
-    let schedule = schedule(x.len());
-    let memory = (UninitRows::new(x.len(), 1), Rows::new(x, 1));
-    let (y, ()) = fill_parts(schedule, memory, |_, (y, x)| (kernel(x, y), ()));
-    y
-}
-
-/// How elements are distributed over the threads.
-fn schedule(count: usize) -> Schedule {
-    Schedule::of_size(region::parts(count * EACH), count, CHUNK)
 }
 
 vectorised! {
@@ -309,54 +256,4 @@ pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         return composed::add(a, b);
     }
     apply2(&ready(a)?, &ready(b)?, Add)
-}
-
-/// a + b of the same shape, without a gradient; other types than `f32` and `f64` are candle's.
-pub(super) fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    if composed::is_chosen(a)
-        || a.dims() != b.dims()
-        || a.dtype() != b.dtype()
-        || !matches!(a.dtype(), DType::F32 | DType::F64)
-    {
-        return a.add(b);
-    }
-    ready(a)?.apply_op2_no_bwd(&ready(b)?, &Add)
-}
-
-struct Add;
-
-vectorised! {
-    fn add_of<'a, T: Number>(a: &[T], b: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
-        write_all(y, a.iter().zip(b).map(|(&a, &b)| a + b))
-    }
-}
-
-impl CustomOp2 for Add {
-    fn name(&self) -> &'static str {
-        "add"
-    }
-
-    fn cpu_fwd(
-        &self,
-        a: &CpuStorage,
-        a_layout: &Layout,
-        b: &CpuStorage,
-        b_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        for_floats!(a, T => {
-            let (a, b) = (numbers::<T>(a, a_layout)?, numbers::<T>(b, b_layout)?);
-            let y = map(a, b, add_of);
-            Ok((stored(y), a_layout.shape().clone()))
-        })
-    }
-
-    fn bwd(
-        &self,
-        _a: &Tensor,
-        _b: &Tensor,
-        _y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        Ok((Some(gradient.clone()), Some(gradient.clone())))
-    }
 }

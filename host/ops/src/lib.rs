@@ -7,14 +7,17 @@
 //! - Operations, each a candle custom op with its own backward pass: `linear`, `conv` (with `unfold`), `attention`,
 //!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `sequences`,
 //!   `squared_error`, `masked`, `elementwise`, `add_relu`.
+//! - `options`, `statistics`: what operations are given beside tensors, on any device.
+//! - `choice`: how an operation is computed, by which kernels or composed.
 //! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
-//! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours.
+//! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours. `given`: operations whose output and
+//!   gradient are computed apart, on any device; `tables`: what was computed from sizes, kept on its device.
 //! - `cuda`: own kernels for CUDA tensors (feature `cuda`).
-//! - `autocast`: products in a narrower type than parameters.
+//! - `autocast`: products in a narrower type than parameters; `cast`: tensors in that type, or in a wider one.
 //! - `recompute`: blocks that are computed again in the backward pass.
 //! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
 //! - `constants`: frozen parameters ([`hold`]), which operations see detached.
-//! - `storage`: conversions between tensor storage and slices.
+//! - `storage`: conversions between tensor storage and slices. `sum`: of two tensors, as gradients add up; `finite`: a check.
 //! - [`kernels`]: parallel regions, vectorised loops and matrix multiplication, without tensors.
 //! - [`vectors`]: passes over all parameters, gradients or the like at once.
 //! - [`pieces`]: copies and sums of the gradients that ranks exchange.
@@ -42,6 +45,8 @@ mod aside;
 mod attention;
 mod autocast;
 mod batch_norm;
+mod cast;
+mod choice;
 mod composed;
 mod constants;
 mod conv;
@@ -52,6 +57,8 @@ pub mod device;
 pub mod device_address;
 mod elementwise;
 mod embedding;
+mod finite;
+mod given;
 pub mod gradient_check;
 pub mod host_copy;
 pub mod kernels;
@@ -59,6 +66,7 @@ mod linear;
 mod masked;
 pub mod measures;
 pub mod memory_limit;
+mod options;
 pub mod pieces;
 mod pool;
 pub mod random;
@@ -67,39 +75,46 @@ mod row_norm;
 mod sequences;
 mod softmax;
 mod squared_error;
+mod statistics;
 mod storage;
+mod sum;
+mod tables;
 mod tape;
 mod unfold;
 pub mod vectors;
 
 pub use add_relu::add_relu;
 pub use attention::attention;
-pub use autocast::{Autocast, autocast, autocast_dtype, cast};
+pub use autocast::{Autocast, autocast, autocast_dtype};
 pub use batch_norm::{
-    AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource, batch_norm,
-    batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
+    batch_norm, batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
 };
-pub use composed::{
+pub use cast::cast;
+pub use choice::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };
 pub use constants::{HeldConstants, hold, is_constant, pruned};
-pub use conv::{After, conv2d, conv2d_then, largest_convolution};
-pub use cross_entropy::{CrossEntropyTerms, cross_entropy, cross_entropy_on_device};
-pub use elementwise::{Function, add, gelu, relu, silu};
+pub use conv::{conv2d, conv2d_then, largest_convolution};
+pub use cross_entropy::{cross_entropy, cross_entropy_on_device};
+pub use elementwise::{add, gelu, relu, silu};
 pub use embedding::{add_positions, embedding};
+pub use finite::is_finite;
 pub use linear::{linear, linear_then};
 pub use masked::{dropout_factors, masked};
-pub use pool::{PoolKind, Windows, pool2d};
+pub use options::{After, CrossEntropyTerms, Function, PoolKind, Window, Windows};
+pub use pool::pool2d;
 pub use recompute::{largest_recomputed, recomputed};
 pub use row_norm::{layer_norm, rms_norm};
 pub use sequences::{mean_positions, transpose};
 pub use softmax::softmax;
 pub use squared_error::mean_squared_error;
-pub use storage::is_finite;
+pub use statistics::{
+    AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource,
+};
 pub use tape::{
     Recording, apply1, backward, backward_giving, keeps, record, recorded, recorded_bytes, reshape,
 };
-pub use unfold::{Window, unfold2d};
+pub use unfold::unfold2d;
 
 /// Reproducible standard normal values for tests.
 ///

@@ -5,9 +5,8 @@ use std::mem::MaybeUninit;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use super::composed;
-use super::elementwise::map;
 use super::tape::apply1;
-use crate::kernels::write_all;
+use crate::kernels::{map, write_all};
 use crate::random::Stream;
 use crate::storage::{Number, cpu, for_floats, numbers, ready, stored};
 use crate::vectorised;

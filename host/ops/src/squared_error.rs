@@ -5,11 +5,10 @@ use std::mem::MaybeUninit;
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, WithDType, bail};
 
 use super::composed;
-use super::elementwise::map;
 use super::tape::apply2;
 use crate::kernels::fill::{Rows, Schedule, fill_parts};
 use crate::kernels::math::{number, sum};
-use crate::kernels::{region, write_all};
+use crate::kernels::{map, region, write_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 

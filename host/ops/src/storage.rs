@@ -1,11 +1,7 @@
 //! Conversions between tensor storage and slices.
 
-use candle_core::{
-    CpuStorage, DType, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail,
-};
+use candle_core::{CpuStorage, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail};
 
-use crate::composed;
-use crate::kernels::all_finite;
 pub(crate) use crate::kernels::math::{Number, number};
 
 /// The CPU storage of a tensor; an error on any other device.
@@ -63,21 +59,4 @@ pub(crate) use for_floats;
 /// A contiguous tensor, as operations need it: itself where it is contiguous.
 pub(crate) fn ready(tensor: &Tensor) -> Result<Tensor> {
     tensor.contiguous()
-}
-
-/// Whether no element of a tensor is NaN or infinite; always true for types other than floats.
-pub fn is_finite(tensor: &Tensor) -> Result<bool> {
-    if !tensor.dtype().is_float() {
-        return Ok(true);
-    }
-    let tensor = match tensor.dtype() {
-        DType::F32 | DType::F64 => ready(tensor)?,
-        _ => ready(&tensor.to_dtype(DType::F32)?)?,
-    };
-    if composed::is_chosen(&tensor) {
-        return composed::is_finite(&tensor);
-    }
-    let (guard, layout) = tensor.storage_and_layout();
-    let storage = cpu(&guard)?;
-    for_floats!(storage, T => Ok(all_finite(numbers::<T>(storage, layout)?)))
 }

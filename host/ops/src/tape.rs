@@ -24,7 +24,7 @@ pub use memory::{keeps, recorded_bytes};
 
 use super::aside::{Aside, bring_back, hand_over, offer_before, take_before, take_complete};
 use super::constants::{self, seen};
-use super::elementwise;
+use super::sum::sum;
 use last_uses::LastUses;
 
 type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
@@ -392,7 +392,7 @@ impl Pending {
         });
         if let Some(slot) = self.gradients.get_mut(index) {
             let sum = match slot.take() {
-                Some((_, before)) => elementwise::sum(&before, &gradient)?,
+                Some((_, before)) => sum(&before, &gradient)?,
                 None => gradient,
             };
             // Second-order gradients are not supported.

@@ -2,61 +2,12 @@
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType};
 
 use crate::composed;
+use crate::options::{UnfoldSizes, Window};
 use crate::storage::{Number, for_floats, numbers, ready};
 use crate::vectorised;
-
-/// Layout of a convolution's windows along the two dimensions of an image: (down, across).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Window {
-    /// Size of the kernel, in taps.
-    pub kernel: (usize, usize),
-    /// Distance from one window to the next.
-    pub stride: (usize, usize),
-    /// Number of zeros on each side of the image.
-    pub padding: (usize, usize),
-    /// Distance from one tap of the kernel to the next.
-    pub dilation: (usize, usize),
-}
-
-impl Window {
-    /// Number of windows of an image of (height, width) along each dimension.
-    ///
-    /// `None` if there is no room for one.
-    pub fn counts(&self, height: usize, width: usize) -> Option<(usize, usize)> {
-        let count =
-            |length: usize, kernel: usize, stride: usize, padding: usize, dilation: usize| {
-                let reach = dilation
-                    .checked_mul(kernel.checked_sub(1)?)?
-                    .checked_add(1)?;
-                let padded = length.checked_add(padding.checked_mul(2)?)?;
-                padded
-                    .checked_sub(reach)?
-                    .checked_div(stride)?
-                    .checked_add(1)
-            };
-        let (kernel, stride) = (self.kernel, self.stride);
-        let (padding, dilation) = (self.padding, self.dilation);
-        Some((
-            count(height, kernel.0, stride.0, padding.0, dilation.0)?,
-            count(width, kernel.1, stride.1, padding.1, dilation.1)?,
-        ))
-    }
-
-    /// The pixel at a tap of a window, as an index into an image of (height, width); none in the padding.
-    pub(crate) fn pixel(
-        &self,
-        (row, column): (usize, usize),
-        (i, j): (usize, usize),
-        (height, width): (usize, usize),
-    ) -> Option<usize> {
-        let down = (row * self.stride.0 + i * self.dilation.0).checked_sub(self.padding.0)?;
-        let across = (column * self.stride.1 + j * self.dilation.1).checked_sub(self.padding.1)?;
-        (down < height && across < width).then_some(down * width + across)
-    }
-}
 
 /// Unfolds (batch, channels, height, width) to (channels · kernel, batch · windows).
 ///
@@ -69,46 +20,12 @@ pub fn unfold2d(x: &Tensor, window: Window) -> Result<Tensor> {
     ready(x)?.apply_op1(Unfold(sizes))
 }
 
-/// Sizes of images and their windows.
-#[derive(Clone, Copy)]
-pub(super) struct UnfoldSizes {
-    pub(super) batch: usize,
-    pub(super) channels: usize,
-    pub(super) height: usize,
-    pub(super) width: usize,
-    /// Number of windows down; `columns`: across.
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    pub(super) window: Window,
-}
-
 struct Unfold(UnfoldSizes);
 
 /// The inverse direction (col2im): adds every element to the position that it came from.
 struct Fold(UnfoldSizes);
 
 impl UnfoldSizes {
-    pub(super) fn of(dims: &[usize], window: Window) -> Result<UnfoldSizes> {
-        let &[batch, channels, height, width] = dims else {
-            bail!("a convolution wants (batch, channels, height, width), found {dims:?}")
-        };
-        let Some((rows, columns)) = window.counts(height, width) else {
-            bail!(
-                "an image of {height}×{width} has no room for a window of {:?}",
-                window.kernel
-            )
-        };
-        Ok(UnfoldSizes {
-            batch,
-            channels,
-            height,
-            width,
-            rows,
-            columns,
-            window,
-        })
-    }
-
     /// Calls `at(image, line of the matrix, block)` for each tap (i, j) and each image.
     ///
     /// `block` covers the windows of all channels, and `line` is that of the first channel.
@@ -146,15 +63,6 @@ impl UnfoldSizes {
             place: top * self.width + left,
             next_place: (self.height * self.width, stride.0 * self.width, stride.1),
         })
-    }
-
-    /// Number of rows and columns of the matrix of windows.
-    pub(super) fn matrix(&self) -> (usize, usize) {
-        let (high, wide) = self.window.kernel;
-        (
-            self.channels * high * wide,
-            self.batch * self.rows * self.columns,
-        )
     }
 
     /// Writes the windows into a matrix; elements for the padding stay unchanged.

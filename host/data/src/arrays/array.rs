@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::ArrayError;
+use crate::error::ArrayError;
 
 /// Element type of an array in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::split::Amount;
-use crate::{Portion, TargetScale};
+use crate::TargetScale;
+use crate::portion::{Amount, Portion};
 
 /// NumPy files: an array of inputs and one of targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,6 @@
 
 mod array;
 mod config;
-mod error;
 mod header;
 mod npy;
 mod safetensors;
@@ -14,14 +13,15 @@ mod transform;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use super::error::ArrayError;
 pub use config::{NpyConfig, NpySplit, SafetensorsConfig};
-pub use error::ArrayError;
 pub use survey::{ArraySurvey, survey_npy, survey_safetensors};
 pub use transform::ArrayTransform;
 
+use super::fitted::Fitted;
 use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::split::{self, OwnFiles, Part};
-use super::{Dataset, Preprocessing, Splits, TargetScale, TargetScaling, Targets};
+use super::{Dataset, TargetScale, TargetScaling, Targets};
 use array::Array;
 use scaling::Scaling;
 use transform::ArrayFormat;
@@ -31,7 +31,7 @@ pub(super) fn load_npy(
     config: &NpyConfig,
     base: &Path,
     seed: u64,
-) -> Result<Splits, super::DataError> {
+) -> Result<Fitted<ArrayTransform>, super::DataError> {
     let read = |inputs: &Path, targets: Option<&Path>| -> Result<ArrayPair, super::DataError> {
         let targets = targets.map(|targets| npy::read(&base.join(targets)));
         ArrayPair::new(npy::read(&base.join(inputs))?, targets.transpose()?)
@@ -59,7 +59,7 @@ pub(super) fn load_safetensors(
     config: &SafetensorsConfig,
     base: &Path,
     seed: u64,
-) -> Result<Splits, super::DataError> {
+) -> Result<Fitted<ArrayTransform>, super::DataError> {
     let read = |file: &Path| -> Result<ArrayPair, super::DataError> {
         let (file, inputs) = (base.join(file), config.inputs.as_str());
         let Some(targets) = &config.targets else {
@@ -171,7 +171,7 @@ impl Recipe<'_> {
         val: Phase,
         test: Phase,
         format: ArrayFormat,
-    ) -> Result<Splits, super::DataError> {
+    ) -> Result<Fitted<ArrayTransform>, super::DataError> {
         let targets = match &main.targets {
             Some(array) => targets::targets(array, self.classes)?,
             None => targets::inputs(&main.inputs, self.classes)?,
@@ -220,19 +220,18 @@ impl Recipe<'_> {
                 }
             })
         };
-        Ok(Splits {
+        Ok(Fitted {
             val: phase(val, parts.val)?,
             test: phase(test, parts.test)?,
             train: dataset(&all, parts.train),
-            preprocessing: Arc::new(Preprocessing::Arrays(ArrayTransform {
+            learnt: ArrayTransform {
                 format,
                 shape: all.shape.clone(),
                 scaling: scaling.clone(),
                 target_scaling,
                 targets: targets.clone(),
                 predicts_inputs: main.targets.is_none(),
-            })),
-            files: Vec::new(),
+            },
         })
     }
 }

@@ -11,7 +11,7 @@ use super::ArrayError;
 use super::array::{Array, ArrayElements};
 use super::header::{self, NpyHeader};
 use crate::data_files;
-use crate::file::unreadable;
+use crate::error::unreadable;
 use crate::regular_file::{open_regular, read_more};
 
 const MAGIC: &[u8] = b"\x93NUMPY";

@@ -7,7 +7,7 @@ use safetensors::{Dtype, SafeTensors};
 use super::ArrayError;
 use super::array::{Array, ArrayElement};
 use crate::data_files;
-use crate::file::unreadable;
+use crate::error::unreadable;
 use crate::safetensors_file::{self, SafetensorsProblem};
 
 /// Reads the tensors with these names.

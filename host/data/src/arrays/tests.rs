@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::DataConfig;
+use crate::{DataConfig, Splits};
 
 /// A `.npy` file of a version, with this dictionary.
 fn npy_of(version: u8, dictionary: &str, elements: &[u8]) -> Vec<u8> {

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::scaling::Scaling;
 use super::{Array, npy, safetensors, samples};
+use crate::input::InputDescription;
 use crate::numbers::{NumberDataset, TargetValues};
-use crate::preprocessing::{InputDescription, elements, target_names};
+use crate::shape::elements;
+use crate::target_names;
 use crate::{DataError, Dataset, TargetScaling, Targets};
 
 /// Files that arrays come from.

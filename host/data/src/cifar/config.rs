@@ -42,6 +42,13 @@ pub struct CifarConfig {
     pub augment: AugmentConfig,
 }
 
+impl CifarConfig {
+    /// Returns which labels are the classes.
+    pub(crate) fn classes(&self) -> CifarLabels {
+        self.labels.unwrap_or(CifarLabels::Fine)
+    }
+}
+
 /// Version of CIFAR, 10 or 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]

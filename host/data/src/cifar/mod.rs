@@ -2,28 +2,31 @@
 //! 2009) in their binary version.
 
 mod config;
-mod error;
 mod layout;
 mod names;
 
 use std::path::Path;
 
 pub use config::{CifarConfig, CifarLabels, CifarVersion};
-pub use error::CifarError;
 
-use super::images::{Assembly, ImageFormat, Images, OwnImages};
+use super::error::{CifarError, DataError};
+use super::file;
+use super::fitted::Fitted;
+use super::images::{Assembly, FittedImages, Images, OwnImages};
 use super::split::{self, Part};
-use super::{DataError, Splits, file};
 pub(super) use layout::SHAPE;
 use layout::{Layout, PIXELS};
 
 /// Reads the files. Relative paths start at `base`; splits and augmentation come from `seed`.
-pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
+pub(super) fn load(
+    config: &CifarConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Fitted<FittedImages>, DataError> {
     if config.version == CifarVersion::Ten && config.labels.is_some() {
         return Err(CifarError::LabelsOfTen.into());
     }
-    let labels = config.labels.unwrap_or(CifarLabels::Fine);
-    let layout = Layout::of(config.version, labels);
+    let layout = Layout::of(config.version, config.classes());
     let directory = base.join(&config.directory);
     let mut records = Records::new(layout);
     for name in layout.train {
@@ -57,10 +60,6 @@ pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Split
         normalise: &config.normalise,
         augment: &config.augment,
         seed,
-        format: ImageFormat::Cifar {
-            version: config.version,
-            labels,
-        },
     };
     assembly.splits(images, parts, val.try_map(own)?, test)
 }

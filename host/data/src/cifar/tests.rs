@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Dataset;
+use crate::{Dataset, Splits};
 
 /// Records with these labels; the pixels of each count up from its index.
 fn records(labels: &[&[u8]]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::config::{DEFAULT_MIN_COUNT, OnUnknown};
-use super::encoder::EncodingProblem;
+use super::encoding_problem::EncodingProblem;
 use super::scan::{Missing, Scan};
 use super::{CsvConfig, OnMissing};
 

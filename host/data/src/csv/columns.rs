@@ -271,7 +271,7 @@ impl DateForm {
                     line,
                     name,
                     found,
-                    order,
+                    example: order.example(),
                 },
             });
         }

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::category_column::{CategoryColumn, MissingCategory};
 use super::columns::{Column, ColumnKind};
 use super::config::OnUnknown;
-use super::date::Day;
 use super::date_column::DateColumn;
+use super::encoding_problem::EncodingProblem;
+use super::far::Far;
 use super::number_column::NumberColumn;
 use super::scan::{Missing, Scan};
 use super::table::Table;
-use super::unknown::UnknownCategory;
-use super::{CsvConfig, CsvError};
+use super::{CsvConfig, CsvError, UnknownCategory};
 use crate::Inputs;
-use crate::preprocessing::{FarValue, InputNotes};
+use crate::input::InputNotes;
 
 /// Encodes a record, a text for each column, as the inputs of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,41 +37,6 @@ pub enum ColumnEncoder {
     Category(CategoryColumn),
     /// Dates or times, several inputs.
     Date(DateColumn),
-}
-
-/// A reason why a text can't be encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EncodingProblem {
-    NotANumber,
-    NotADate,
-    Missing,
-    Unknown,
-}
-
-/// A value further from those of the training rows, which it has as first and last, than [`FAR`] standard deviations.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Far {
-    Number(f64, [f64; 2]),
-    /// In days since 1970.
-    Day(f64, [f64; 2]),
-}
-
-/// Number of standard deviations beyond the training rows' values from which a value is reported.
-pub(super) const FAR: f64 = 10.0;
-
-impl Far {
-    pub(super) fn at(self, line: u64, column: &str) -> FarValue {
-        let (value, seen) = match self {
-            Far::Number(value, seen) => (value.to_string(), seen.map(|seen| seen.to_string())),
-            Far::Day(value, seen) => (Day(value).to_string(), seen.map(|day| Day(day).to_string())),
-        };
-        FarValue {
-            line,
-            column: column.to_owned(),
-            value,
-            seen,
-        }
-    }
 }
 
 impl Encoder {

@@ -14,8 +14,8 @@ use super::table::Table;
 use super::target;
 use super::transform::{CsvTransform, TRAINING_FILE};
 use crate::DataError;
+use crate::input::{InputNotes, LabelledInput, OpenedInput, RowCounts};
 use crate::numbers::{NumberDataset, Samples};
-use crate::preprocessing::{InputNotes, LabelledInput, OpenedInput, RowCounts};
 
 impl CsvTransform {
     /// Returns the rows of the training's table, by part; none if they are not known, or too many.
@@ -53,7 +53,7 @@ impl CsvTransform {
                 if found.is_empty() {
                     return Err(CsvError::NoRowOf {
                         file: file.to_owned(),
-                        part,
+                        part: part.described(),
                     }
                     .into());
                 }

@@ -11,7 +11,8 @@ mod config;
 mod date;
 mod date_column;
 mod encoder;
-mod error;
+mod encoding_problem;
+mod far;
 mod format;
 mod labelled;
 mod number_column;
@@ -30,6 +31,7 @@ mod unknown;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use super::error::{CsvError, UnknownCategory};
 pub use category_column::{Categories, CategoryColumn, MissingCategory};
 pub use config::{
     CsvConfig, DateOrder, Embedded, Names, OnMissing, OnMissingTarget, OnUnknown, TargetKind,
@@ -37,20 +39,19 @@ pub use config::{
 };
 pub use date_column::DateColumn;
 pub use encoder::{ColumnEncoder, Encoder};
-pub use error::CsvError;
 pub use number_column::NumberColumn;
 pub use report::{ColumnReport, Contents, CsvReport};
 pub use row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
 pub use split_rows::{ROWS, RowsOf, SplitRows};
 pub use survey::{ColumnSurvey, TableSurvey, survey};
 pub use transform::CsvTransform;
-pub use unknown::UnknownCategory;
 
 use super::data_files::{RowHasher, is_recording, note_rows};
+use super::fitted::Fitted;
+use super::input::InputNotes;
 use super::numbers::{NumberDataset, Samples, TargetValues};
-use super::preprocessing::InputNotes;
 use super::split::{self, Part, Parts, Taken};
-use super::{Dataset, Preprocessing, Splits, TargetScaling};
+use super::{Dataset, TargetScaling};
 use columns::{GROUP, TARGET, WEIGHT};
 use format::TableFormat;
 use rows::{EncodedRows, Used};
@@ -63,7 +64,7 @@ use transform::TRAINING_FILE;
 /// A table after reading, splitting and encoding.
 pub struct CsvData {
     /// Data sets of the phases.
-    pub splits: Splits,
+    pub splits: Fitted<CsvTransform>,
     /// Encoder of records, fitted to the training rows.
     pub encoder: Encoder,
     /// Description of the training file.
@@ -161,12 +162,11 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let lines = report.to_string().lines().map(str::to_owned).collect();
     let train = dataset(&samples, parts.train, &rows).with_description(lines);
     transform.rows = split_rows.map(Arc::new);
-    let splits = Splits {
+    let splits = Fitted {
         train: Arc::new(train),
         val,
         test,
-        preprocessing: Arc::new(Preprocessing::Csv(transform)),
-        files: Vec::new(),
+        learnt: transform,
     };
     let encoder = encoder.as_ref().clone();
     Ok(CsvData {
@@ -279,7 +279,11 @@ fn hashes(
 }
 
 /// Reads the data sets only.
-pub(super) fn load(config: &CsvConfig, base: &Path, seed: u64) -> Result<Splits, super::DataError> {
+pub(super) fn load(
+    config: &CsvConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Fitted<CsvTransform>, super::DataError> {
     read(config, base, seed).map(|data| data.splits)
 }
 

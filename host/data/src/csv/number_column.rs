@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::encoder::{EncodingProblem, FAR, Far};
+use super::encoding_problem::EncodingProblem;
+use super::far::{FAR, Far};
 use super::scan::{Missing, Scan, number};
 use super::{CsvConfig, OnMissing};
 use crate::exact::Exact;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::scan::number;
 use super::{CsvError, CsvTransform, quotes};
 use crate::Targets;
-use crate::preprocessing::InputNotes;
+use crate::input::InputNotes;
 
 /// Longest row in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -394,7 +394,6 @@ fn of_fields(
 mod tests {
     use super::*;
     use crate::csv::{CsvConfig, read};
-    use crate::preprocessing::Preprocessing;
 
     const TABLE: &str = "size,kind,y\n1,a,p\n2,b,q\n3,a,p\n4,b,q\n";
 
@@ -404,10 +403,7 @@ mod tests {
         let config = format!(r#"{{"file": "t.csv", "target": "y"{more}}}"#);
         let config: CsvConfig = serde_json::from_str(&config).expect("a configuration");
         let data = read(&config, directory.path(), 1).expect("data");
-        match data.splits.preprocessing.as_ref() {
-            Preprocessing::Csv(transform) => transform.clone(),
-            other => panic!("{other:?}"),
-        }
+        data.splits.learnt
     }
 
     fn rows(text: &str) -> Vec<Result<Row, String>> {

@@ -1,11 +1,12 @@
 //! Selection of the rows to use, and encoding of their inputs.
 
 use super::columns::{not_a_date, not_a_number};
-use super::encoder::{Encoder, EncodingProblem};
+use super::encoder::Encoder;
+use super::encoding_problem::EncodingProblem;
 use super::scan::Missing;
 use super::table::Table;
 use super::{CsvConfig, CsvError, OnMissing, OnMissingTarget, OnUnknown};
-use crate::preprocessing::InputNotes;
+use crate::input::InputNotes;
 
 /// Indices of the rows to use, in their order, and the numbers of rows left out.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,12 @@
 //! file with more rows, or in another order.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::table::Table;
-use crate::preprocessing::PreprocessingError;
+use crate::error::PreprocessingError;
 use crate::printable::printable;
 use crate::split::Parts;
 
@@ -38,14 +37,15 @@ pub enum RowsOf {
     New,
 }
 
-impl fmt::Display for RowsOf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl RowsOf {
+    /// Says what a row of them is, for messages.
+    pub(super) fn described(self) -> &'static str {
+        match self {
             RowsOf::Train => "one that the model was trained on",
             RowsOf::Val => "one of the training's validation",
             RowsOf::Test => "one of the training's test",
             RowsOf::New => "new: all of them were in the training's table",
-        })
+        }
     }
 }
 

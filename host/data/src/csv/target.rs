@@ -7,7 +7,7 @@ use super::scan::{Missing, Scan, number};
 use super::table::Table;
 use super::{CsvConfig, CsvError, TargetKind};
 use crate::numbers::TargetValues;
-use crate::preprocessing::target_names;
+use crate::target_names;
 use crate::{TargetScale, Targets};
 
 /// Target columns and their kind.

@@ -13,8 +13,8 @@ use super::split_rows::SplitRows;
 use super::table::Table;
 use super::target::TargetColumns;
 use super::{CsvError, TableFormat};
+use crate::input::{InputDescription, InputNotes, OpenedInput};
 use crate::numbers::{NumberDataset, Samples};
-use crate::preprocessing::{InputDescription, InputNotes, OpenedInput};
 use crate::{DataError, TargetScaling, Targets};
 
 /// Source of the column names, in messages about other files.

@@ -32,7 +32,7 @@ pub(crate) use recording::{
 };
 
 use crate::DataError;
-use crate::file::unreadable;
+use crate::error::unreadable;
 use crate::regular_file::open_regular;
 
 /// A file or directory that data were read from, with the hash of what was read.

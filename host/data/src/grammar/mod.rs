@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 pub use config::GrammarConfig;
 
-use super::text::{TextDataset, TextTransform, Tokens, Vocabulary};
-use super::{DataError, Dataset, Preprocessing, Splits};
+use super::fitted::Fitted;
+use super::text::{TextDataset, TextTransform, Tokens};
+use super::{DataError, Dataset, Vocabulary};
 use sconce_ops::random;
 
 /// Generates the sentences. Sample i of a phase depends only on (seed, phase, i).
@@ -17,7 +18,7 @@ use sconce_ops::random;
 /// # Errors
 ///
 /// If there is nothing to train on.
-pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, DataError> {
+pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Fitted<TextTransform>, DataError> {
     for (key, number) in [("train", config.train), ("context", config.context)] {
         if number == 0 {
             return Err(DataError::Range {
@@ -47,15 +48,11 @@ pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, DataErro
         Arc::new(TextDataset::new(tokens, vocabulary, config.context, length))
     };
     let phase = |name: &str, count: usize| (count > 0).then(|| dataset(name, count));
-    Ok(Splits {
+    Ok(Fitted {
         train: dataset("train", config.train),
         val: phase("val", config.val),
         test: phase("test", config.test),
-        preprocessing: Arc::new(Preprocessing::Text(TextTransform::new(
-            Arc::clone(&vocabulary),
-            config.context,
-        ))),
-        files: Vec::new(),
+        learnt: TextTransform::new(Arc::clone(&vocabulary), config.context),
     })
 }
 

@@ -11,21 +11,14 @@ use image::metadata::Orientation;
 use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Pixel};
 use serde::{Deserialize, Serialize};
 
-use super::{ColourMode, ImageFolderError, Resize, Undecodable, jpeg};
+use super::{ColourMode, Resize, jpeg};
 use crate::data_files::FileContent;
+use crate::error::{ImageFolderError, Undecodable};
+use crate::pixels::decoding_threads;
 use crate::regular_file::read_regular;
 
 /// Number of undecodable files that are listed in an error.
 const NAMED: usize = 10;
-
-/// Maximum number of threads that decode images before training.
-const MOST_THREADS: usize = 16;
-
-/// Number of threads that decode images before training: nothing else is computed then.
-pub(crate) fn decoding_threads() -> usize {
-    let available = std::thread::available_parallelism();
-    available.map_or(1, |count| count.get().min(MOST_THREADS))
-}
 
 /// Format in which images are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 mod config;
 mod decode;
-mod error;
 mod jpeg;
 mod on_demand;
 mod scan;
@@ -12,25 +11,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use config::{ColourMode, ImageFolderConfig, Resize};
-pub(super) use decode::{DecodedFormat, decoding_threads};
-pub use error::{ImageFolderError, Undecodable};
+pub(super) use decode::DecodedFormat;
 pub use survey::{ImageSurvey, survey_images};
 
 use super::data_files::note_directory;
-use super::images::{Assembly, ImageFormat, Images, OwnImages};
+use super::error::{DataError, ImageFolderError};
+use super::fitted::Fitted;
+use super::images::{Assembly, FittedImages, Images, OwnImages};
 use super::memory::{MOST_DECODED, MemoryUse};
-use super::{DataError, Splits, split};
+use super::split;
 use decode::DecodedFiles;
 use on_demand::ImageFiles;
 use scan::Listing;
 
-/// Finds and decodes the images. Relative paths start at `base`; splits and augmentation come from
-/// `seed`.
+/// Finds and decodes the images; returns how they were decoded, too. Relative paths start at `base`; splits and
+/// augmentation come from `seed`.
 pub(super) fn load(
     config: &ImageFolderConfig,
     base: &Path,
     seed: u64,
-) -> Result<Splits, DataError> {
+) -> Result<(Fitted<FittedImages>, DecodedFormat), DataError> {
     if let Some(found) = config.size
         && found.iter().any(|side| !(1..=8192).contains(side))
     {
@@ -78,9 +78,8 @@ pub(super) fn load(
         normalise: &config.normalise,
         augment: &config.augment,
         seed,
-        format: ImageFormat::Files(form),
     };
-    assembly.splits(images, parts, val, test)
+    Ok((assembly.splits(images, parts, val, test)?, form))
 }
 
 /// Decodes images of known classes, found in a directory, or prepares to decode them on demand.

@@ -3,11 +3,11 @@
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-use super::decode::{self, DecodedFormat, decoding_threads};
+use super::decode::{self, DecodedFormat};
 use crate::DataError;
 use crate::data_files::{FileContent, HashCache, is_recording};
-use crate::file::unreadable;
-use crate::pixels::ReadImage;
+use crate::error::unreadable;
+use crate::pixels::{ReadImage, decoding_threads};
 use crate::watched_file::{FileStamp, ReadProblem};
 
 /// Image files, of which only the paths are in memory.

@@ -4,8 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::ImageFolderError;
-use crate::DataError;
+use crate::error::{DataError, ImageFolderError};
 use crate::regular_file::special;
 use sconce_nn::nearest::nearest;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use image::DynamicImage;
 
 use super::decode::{decoded, size_of, undecodable};
-use super::{ImageFolderError, scan};
-use crate::DataError;
+use super::scan;
+use crate::error::{DataError, ImageFolderError, unreadable};
 use crate::regular_file::read_regular;
 
 /// Maximum number of images that are decoded, evenly spaced among all.
@@ -39,7 +39,7 @@ pub fn survey_images(directory: &Path) -> Result<ImageSurvey, DataError> {
     let mut sizes = Vec::new();
     let mut is_grey = true;
     for file in listing.files.iter().step_by(step) {
-        let bytes = read_regular(file).map_err(|error| crate::file::unreadable(file, error))?;
+        let bytes = read_regular(file).map_err(|error| unreadable(file, error))?;
         let image = decoded(&bytes).map_err(|error| ImageFolderError::Undecodable {
             files: vec![undecodable(file, error)],
             count: 1,

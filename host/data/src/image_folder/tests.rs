@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Dataset;
+use crate::{Dataset, Splits};
 
 /// An image of one colour; `red` identifies it.
 fn image(red: u8, height: u32, width: u32) -> RgbImage {

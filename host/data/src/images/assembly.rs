@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{
-    AugmentConfig, Augmentation, ChannelStatistics, ImageDataset, ImageFormat, ImageTransform,
-    Images, Normalisation, NormaliseConfig,
+    AugmentConfig, Augmentation, ChannelStatistics, ImageDataset, Images, Normalisation,
+    NormaliseConfig,
 };
+use crate::fitted::Fitted;
 use crate::split::{Part, Parts};
-use crate::{DataError, Dataset, Preprocessing, Splits};
+use crate::{DataError, Dataset};
 
 /// Common properties of all images of a task.
 pub(crate) struct Assembly<'a> {
@@ -16,7 +17,14 @@ pub(crate) struct Assembly<'a> {
     pub(crate) normalise: &'a NormaliseConfig,
     pub(crate) augment: &'a AugmentConfig,
     pub(crate) seed: u64,
-    pub(crate) format: ImageFormat,
+}
+
+/// What is learnt from images of any source.
+pub(crate) struct FittedImages {
+    /// Statistics of the channels.
+    pub(crate) statistics: ChannelStatistics,
+    /// Names of the classes.
+    pub(crate) classes: Vec<String>,
 }
 
 impl Assembly<'_> {
@@ -27,7 +35,7 @@ impl Assembly<'_> {
         parts: Parts,
         val: Part<OwnImages>,
         test: Part<OwnImages>,
-    ) -> Result<Splits, DataError> {
+    ) -> Result<Fitted<FittedImages>, DataError> {
         let statistics = ChannelStatistics::fit(self.normalise, &images, &parts.train)?;
         let augmentation = Augmentation::new(self.augment, images.shape(), self.seed)?;
         let images = Arc::new(images);
@@ -51,16 +59,14 @@ impl Assembly<'_> {
         };
         let val = phase(val, parts.val)?;
         let test = phase(test, parts.test)?;
-        Ok(Splits {
+        Ok(Fitted {
             train: Arc::new(train),
             val,
             test,
-            preprocessing: Arc::new(Preprocessing::Images(ImageTransform::new(
-                self.format,
+            learnt: FittedImages {
                 statistics,
-                self.classes,
-            ))),
-            files: Vec::new(),
+                classes: self.classes,
+            },
         })
     }
 }

@@ -4,9 +4,10 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DataError, Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
+use super::{DataError, Images, MeanDeviation, NormaliseConfig, NormaliseRule};
+use crate::error::ImagesError;
 use crate::exact::Exact;
-use crate::image_folder::decoding_threads;
+use crate::pixels::decoding_threads;
 
 /// Mean and standard deviation of each channel, of pixels from 0 to 255.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,7 +76,7 @@ impl ChannelStatistics {
     }
 
     /// Returns the number of channels.
-    pub(super) fn channels(&self) -> usize {
+    pub(crate) fn channels(&self) -> usize {
         self.channels.len()
     }
 

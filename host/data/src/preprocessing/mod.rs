@@ -7,26 +7,25 @@
 //! **Parts**
 //! - [`Preprocessing`]: a transform for each kind of data, defined by that kind's module.
 //! - `stored`: its file, versioned and checked; an [error](PreprocessingError) for each way it can be wrong.
-//! - `target_names`: serialised form of [`Targets`].
-//! - `input`: opened inputs, what of them is worth a remark, and descriptions of the inputs.
 
-mod error;
-mod input;
 mod stored;
-pub(crate) mod target_names;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
-pub use error::PreprocessingError;
-pub use input::{FarValue, InputDescription, InputNotes, LabelledInput, OpenedInput, RowCounts};
 use serde::{Deserialize, Serialize};
 pub use stored::PREPROCESSING;
 
 use crate::arrays::ArrayTransform;
 use crate::csv::{CsvTransform, RowsOf, SplitRows};
-use crate::images::ImageTransform;
+pub use crate::error::PreprocessingError;
+use crate::image_transform::ImageTransform;
+pub use crate::input::{
+    FarValue, InputDescription, InputNotes, LabelledInput, OpenedInput, RowCounts,
+};
+use crate::shape::elements;
+use crate::target_names;
 use crate::text::TextTransform;
 use crate::{DataError, Inputs, TargetScaling, Targets, Vocabulary};
 
@@ -56,13 +55,6 @@ pub struct GeneratedSamples {
     /// Targets of the samples.
     #[serde(with = "target_names")]
     pub targets: Targets,
-}
-
-/// Returns the number of elements of a shape; none if there are none, or too many to count.
-pub(crate) fn elements(shape: &[usize]) -> Option<usize> {
-    let sides = shape.iter();
-    let product = sides.copied().try_fold(1, usize::checked_mul);
-    product.filter(|&product| product > 0)
 }
 
 fn shape<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::MemoryUse;
+use crate::vocabulary::TextUnit;
 
 /// A text file; the model learns to predict the next token at every position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,27 +36,6 @@ pub struct TextConfig {
     /// Test data: the last part of the text, or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TextPart>,
-}
-
-/// Unit of a token.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TextUnit {
-    /// Bytes: a vocabulary of 256, for any text.
-    #[default]
-    Byte,
-    /// Unicode characters of UTF-8 text: the vocabulary is the set of those in the training part.
-    Char,
-}
-
-impl TextUnit {
-    /// Returns the plural noun, for messages.
-    pub(crate) fn plural(self) -> &'static str {
-        match self {
-            TextUnit::Byte => "bytes",
-            TextUnit::Char => "characters",
-        }
-    }
 }
 
 /// Source of a phase's text: exactly one of `fraction` and `file`.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::streamed::StreamedText;
 use super::tokens::Tokens;
-use super::{TextError, TextUnit, Unknown, Vocabulary};
-use crate::DataError;
-use crate::file::{other_format, unpacked, unreadable};
+use crate::error::{DataError, TextError, unreadable};
+use crate::file::{other_format, unpacked};
 use crate::memory::{MOST_OF_A_FILE, MemoryUse};
 use crate::signature::{self, GZIP};
+use crate::vocabulary::{TextUnit, Unknown, Vocabulary};
 use crate::watched_file::WatchedFile;
 
 /// Content of a text file, valid UTF-8 if tokens are characters.

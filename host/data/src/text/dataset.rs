@@ -7,7 +7,8 @@ use candle_core::{Device, Tensor};
 
 use super::content::Text;
 use super::tokens::Tokens;
-use super::{TextError, Vocabulary};
+use crate::error::TextError;
+use crate::vocabulary::Vocabulary;
 use crate::{Batch, DataError, Dataset, Inputs, MemoryUse, Targets};
 
 /// Windows over a text as a data set: inputs and targets (context), `u32`.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::content::Text;
 use super::dataset::{whole, windows};
-use super::{TextConfig, TextError, TextPart, TextTransform};
-use crate::{DataError, Preprocessing, Splits};
+use super::{TextConfig, TextPart, TextTransform};
+use crate::error::{DataError, TextError};
+use crate::fitted::Fitted;
 
 /// Reads a text and divides it: the training part first, then validation, then test.
 ///
@@ -15,7 +16,7 @@ use crate::{DataError, Preprocessing, Splits};
 ///
 /// If a file can't be read, or a part is shorter than a sample or has characters that do not occur in
 /// the training part.
-pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, DataError> {
+pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Fitted<TextTransform>, DataError> {
     let context = at_least_one("context", config.context)?;
     let stride = at_least_one("stride", config.stride.unwrap_or(context))?;
     let whole_text = Text::read(&base.join(&config.file), config.unit, config.memory)?;
@@ -39,15 +40,11 @@ pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, DataError
             whole(&file, part, &vocabulary, context, config.memory).map(Some)
         }
     };
-    Ok(Splits {
+    Ok(Fitted {
         train: windows(&train, "training's text", stride)?,
         val: phase(&val, "validation's text", train_end, val_end)?,
         test: phase(&test, "test's text", val_end, total)?,
-        preprocessing: Arc::new(Preprocessing::Text(TextTransform::new(
-            Arc::clone(&vocabulary),
-            context,
-        ))),
-        files: Vec::new(),
+        learnt: TextTransform::new(Arc::clone(&vocabulary), context),
     })
 }
 

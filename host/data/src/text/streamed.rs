@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::{TextError, TextUnit};
-use crate::DataError;
+use crate::error::{DataError, TextError};
+use crate::vocabulary::TextUnit;
 use crate::watched_file::{ReadProblem, WatchedFile};
 
 /// Size in bytes of the pieces in which a file is read from start to end.

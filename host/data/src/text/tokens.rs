@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::streamed::StreamedText;
-use super::{TextUnit, Vocabulary};
 use crate::DataError;
+use crate::vocabulary::{TextUnit, Vocabulary};
 use crate::watched_file::ReadProblem;
 
 /// Tokens of a text, in the narrowest type that fits the vocabulary.

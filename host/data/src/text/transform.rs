@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Vocabulary;
 use super::dataset::whole;
-use crate::preprocessing::InputDescription;
+use crate::input::InputDescription;
+use crate::vocabulary::Vocabulary;
 use crate::{DataError, Dataset, MemoryUse};
 
 /// What was learnt from text: its vocabulary, and the number of tokens per sample.

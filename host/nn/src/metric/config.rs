@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use super::{
-    Accuracy, BinaryAccuracy, ConfusionMatrix, F1, Mae, Metric, MetricError, Perplexity, Precision,
-    R2, Recall, Rmse, TopK,
+    Accuracy, Average, BinaryAccuracy, ConfusionMatrix, F1, Mae, Metric, MetricError, Perplexity,
+    Precision, R2, Recall, Rmse, TopK,
 };
 use crate::Targets;
 
@@ -67,17 +67,6 @@ pub enum MetricKind {
     R2,
     /// For targets that are 0 or 1: the fraction of logits on the correct side of 0.
     BinaryAccuracy,
-}
-
-/// Averaging of a per-class metric over the classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Average {
-    /// Every class that occurs has the same weight.
-    #[default]
-    Macro,
-    /// Every sample or position has the same weight; the metric's name ends in `_micro`.
-    Micro,
 }
 
 fn five() -> usize {

@@ -1,5 +1,6 @@
 //! Metrics of a pass in addition to its loss, computed from sums over batches.
 
+mod average;
 mod classes;
 mod config;
 mod counts;
@@ -12,8 +13,9 @@ mod tests;
 
 use candle_core::{D, DType, Result, Tensor, bail};
 
+pub use average::Average;
 pub use classes::{Accuracy, Perplexity, TopK};
-pub use config::{Average, MetricConfig, MetricKind};
+pub use config::{MetricConfig, MetricKind};
 pub use counts::{ConfusionMatrix, F1, Precision, Recall};
 pub use error::MetricError;
 pub use numbers::{BinaryAccuracy, Mae, R2, Rmse};

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::dropout;
-use super::transformer::{Block, Norm};
+use super::transformer::{Block, Norm, Positions};
 use crate::{Activation, InitConfig, LayerConfig};
 
 /// A decoder-only transformer: every position predicts the next token.
@@ -41,17 +41,6 @@ pub struct GptConfig {
     /// Whether the blocks' activations are recomputed in the backward pass instead of kept for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recompute: bool,
-}
-
-/// Encoding of positions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Positions {
-    /// A learned vector per position.
-    #[default]
-    Learned,
-    /// Rotary position embeddings of queries and keys.
-    Rotary,
 }
 
 impl Default for GptConfig {

@@ -8,10 +8,10 @@ mod transformer;
 mod vit;
 
 pub use convnet::{ConvnetConfig, convnet};
-pub use gpt::{GptConfig, Positions, gpt};
+pub use gpt::{GptConfig, gpt};
 pub use mlp::{MlpConfig, mlp};
 pub use resnet::{ResnetConfig, Stem, resnet};
-pub use transformer::Norm;
+pub use transformer::{Norm, Positions};
 pub use vit::{VitConfig, vit};
 
 use super::{Activation, LayerConfig};

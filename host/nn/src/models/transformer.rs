@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Positions, activation, dropout};
+use super::{activation, dropout};
 use crate::{Activation, InitConfig, LayerConfig};
 
 /// Normalisation of each position.
@@ -27,6 +27,17 @@ impl Norm {
             Norm::Rms => LayerConfig::RmsNorm { name, epsilon },
         }
     }
+}
+
+/// Encoding of positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Positions {
+    /// A learned vector per position.
+    #[default]
+    Learned,
+    /// Rotary position embeddings of queries and keys.
+    Rotary,
 }
 
 /// What the blocks of a transformer have in common.

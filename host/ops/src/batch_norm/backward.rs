@@ -4,10 +4,11 @@ use std::mem::MaybeUninit;
 
 use candle_core::{Result, WithDType};
 
-use super::{Channels, Factors, SharedBatch};
+use super::{Channels, Factors};
 use crate::kernels::fill::{InterleavedRows, Rows, fill_parts};
 use crate::kernels::math::{LANES, sum, total};
 use crate::kernels::write_all;
+use crate::statistics::SharedBatch;
 use crate::storage::{Number, number};
 use crate::vectorised;
 

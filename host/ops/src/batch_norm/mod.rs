@@ -6,7 +6,6 @@
 //! reading them.
 
 mod backward;
-mod ranks;
 mod running;
 
 use std::mem::MaybeUninit;
@@ -19,6 +18,7 @@ use candle_core::{
 
 use super::aside::hand_over;
 use super::composed;
+use super::statistics::{ChannelStatistics, SharedBatch, StatisticsSource};
 use super::tape::apply3;
 use crate::kernels::fill::{Rows, Schedule, UninitInterleaved, fill_parts};
 use crate::kernels::math::{sum, sum_by};
@@ -27,19 +27,7 @@ use crate::storage::{Number, cpu, for_floats, new_tensor, number, numbers, ready
 use crate::vectorised;
 
 use backward::Backward;
-pub use ranks::{AcrossRanks, SharedBatch};
-pub use running::{RunningUpdate, update_running};
-
-/// Mean and variance of each channel of (batch, channels, …).
-#[derive(Clone, Debug)]
-pub struct ChannelStatistics {
-    /// Mean of each channel: (channels).
-    pub mean: Tensor,
-    /// Biased variance, by which a batch is normalised: (channels).
-    pub variance: Tensor,
-    /// Number of elements of a channel that they were computed from.
-    pub count: usize,
-}
+pub use running::update_running;
 
 impl ChannelStatistics {
     /// Statistics of a batch, without a gradient.
@@ -98,17 +86,6 @@ pub fn batch_norm_across(
 ) -> Result<Tensor> {
     let source = StatisticsSource::Ranks(batch.clone());
     batch_norm_then([x, weight, bias], statistics, source, epsilon, false)
-}
-
-/// What statistics depend on, and so where gradients go.
-#[derive(Clone, Debug)]
-pub enum StatisticsSource {
-    /// Nothing: they are constants.
-    Constant,
-    /// The input itself.
-    Batch,
-    /// The inputs of all ranks.
-    Ranks(SharedBatch),
 }
 
 /// Normalises `x`, given with weight and bias, by statistics from any source; with `relu`, max(y, 0) of the result.

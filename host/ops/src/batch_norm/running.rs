@@ -4,35 +4,9 @@ use std::collections::HashSet;
 
 use candle_core::{Result, Tensor, Var};
 
-use super::ChannelStatistics;
-
-/// A batch to merge into the running statistics of a batch norm.
-#[derive(Clone, Copy, Debug)]
-pub struct RunningUpdate<'a> {
-    /// Running mean of each channel, changed in place: (channels).
-    pub mean: &'a Tensor,
-    /// Running variance of each channel, unbiased, changed in place: (channels).
-    pub variance: &'a Tensor,
-    /// Number of batches merged so far, changed in place: a scalar.
-    pub batches: &'a Tensor,
-    /// Statistics of the batch, from more than one element per channel.
-    pub batch: &'a ChannelStatistics,
-    /// Weight of the batch, from 0 to 1.
-    pub momentum: f64,
-}
+use crate::statistics::RunningUpdate;
 
 impl RunningUpdate<'_> {
-    /// Factors of the running statistics, of the batch's mean and of its variance, which becomes the unbiased one, as in
-    /// PyTorch.
-    pub(crate) fn factors(&self) -> [f64; 3] {
-        let count = self.batch.count as f64;
-        [
-            1.0 - self.momentum,
-            self.momentum,
-            self.momentum * (count / (count - 1.0)),
-        ]
-    }
-
     fn merge(&self) -> Result<()> {
         let [kept, of_mean, of_variance] = self.factors();
         let moved = |running: &Tensor, found: &Tensor, factor: f64| {
@@ -78,7 +52,7 @@ mod tests {
     use candle_core::Device;
 
     use super::*;
-    use crate::{device, normal_numbers};
+    use crate::{ChannelStatistics, device, normal_numbers};
 
     const CHANNELS: [usize; 3] = [3, 300, 17];
 

@@ -3,8 +3,8 @@
 use candle_core::{D, Device, Result, Tensor};
 
 use super::of;
-use super::tables::Tables;
-use crate::autocast::{operand, widened};
+use crate::cast::{operand, widened};
+use crate::tables::Tables;
 
 /// Multi-head attention from packed queries, keys and values, (batch, length, 3 · width).
 pub(crate) fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {

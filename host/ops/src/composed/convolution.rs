@@ -9,14 +9,12 @@ use std::sync::Arc;
 use candle_core::{Device, Result, Tensor, bail};
 
 use super::functions::relu;
-use super::given::given2;
 use super::of;
 use super::pooling::pool2d;
-use super::tables::Tables;
-use crate::autocast::{operand, widened};
-use crate::conv::After;
-use crate::pool::{PoolKind, Windows};
-use crate::unfold::Window;
+use crate::cast::{operand, widened};
+use crate::given::given2;
+use crate::options::{After, PoolKind, Window, Windows};
+use crate::tables::Tables;
 
 /// A convolution and what comes after it; `Conv::of` has checked the shapes.
 pub(crate) fn conv2d(

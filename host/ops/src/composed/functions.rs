@@ -2,10 +2,11 @@
 
 use candle_core::{Result, Tensor};
 
-use super::given::{given_of_output2, given1, given2};
-use super::{has_kernels, of};
-use crate::autocast::{operand, promoted, widened};
-use crate::elementwise::Function;
+use super::of;
+use crate::cast::{operand, promoted, widened};
+use crate::choice::has_kernels;
+use crate::given::{given_of_output2, given1, given2};
+use crate::options::Function;
 use crate::tape::reshape;
 
 /// x · Wᵀ + b over the last dimension, and a function of it.

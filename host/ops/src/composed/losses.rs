@@ -2,10 +2,10 @@
 
 use candle_core::{D, DType, Result, Tensor};
 
-use super::given::given1;
 use super::of;
-use crate::autocast::widened;
-use crate::cross_entropy::CrossEntropyTerms;
+use crate::cast::widened;
+use crate::given::given1;
+use crate::options::CrossEntropyTerms;
 
 /// Cross entropy of logits (rows, classes), as [`cross_entropy`](crate::cross_entropy()), which has checked the targets.
 pub(crate) fn cross_entropy(

@@ -3,10 +3,10 @@
 use candle_core::{D, DType, Result, Tensor, bail};
 
 use super::functions::relu;
-use super::given::given1;
 use super::of;
-use crate::autocast::widened;
-use crate::batch_norm::{ChannelStatistics, SharedBatch, StatisticsSource};
+use crate::cast::widened;
+use crate::given::given1;
+use crate::statistics::{ChannelStatistics, SharedBatch, StatisticsSource};
 
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension.
 pub(crate) fn layer_norm(

@@ -5,10 +5,10 @@
 
 use candle_core::{D, DType, Device, Result, Tensor};
 
-use super::given::given1;
-use super::tables::Tables;
-use crate::autocast::widened;
-use crate::pool::{PoolKind, Windows};
+use crate::cast::widened;
+use crate::given::given1;
+use crate::options::{PoolKind, Windows};
+use crate::tables::Tables;
 
 /// Pools the last two dimensions.
 pub(crate) fn pool2d(

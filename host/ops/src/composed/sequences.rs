@@ -2,9 +2,10 @@
 
 use candle_core::{D, DType, Result, Tensor, bail};
 
-use super::given::{given1, given2};
-use super::{has_kernels, of};
-use crate::autocast::{promoted, widened};
+use super::of;
+use crate::cast::{promoted, widened};
+use crate::choice::has_kernels;
+use crate::given::{given1, given2};
 
 /// Rows of a table (tokens, width) selected by integers.
 pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {

@@ -5,12 +5,9 @@
 use candle_core::{DType, Result, Tensor, Var};
 
 use super::*;
-use crate::batch_norm::{ChannelStatistics, StatisticsSource};
-use crate::conv::After;
-use crate::elementwise::Function;
 use crate::gradient_check::check_gradients;
-use crate::pool::{PoolKind, Windows};
-use crate::unfold::Window;
+use crate::options::{After, Function, PoolKind, Window, Windows};
+use crate::statistics::{ChannelStatistics, StatisticsSource};
 use crate::{CrossEntropyTerms, normal_numbers};
 
 /// Compares an operation with its kernel, in `f64`, and checks the gradients of what it composes.

@@ -3,7 +3,7 @@
 use candle_core::{Device, Result, Tensor};
 
 use super::of;
-use crate::unfold::Window;
+use crate::options::Window;
 
 /// Index of the element beside an image's own, which is not in the image.
 struct Outside(u32);

@@ -2,17 +2,9 @@
 
 use crate::kernels::UninitBuffer;
 use crate::kernels::math::Number;
+use crate::options::After;
 use crate::pool::{quads_with_positions, spread_quads};
 use crate::vectorised;
-
-/// Operations after a convolution, in this order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct After {
-    /// max(y, 0), with derivative 0 at 0.
-    pub relu: bool,
-    /// Max pooling of adjacent 2 × 2 squares; a last row or column that is in none is left out.
-    pub pool: bool,
-}
 
 impl After {
     /// Number of rows and columns after these operations.

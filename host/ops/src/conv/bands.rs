@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use crate::kernels::math::Number;
-use crate::unfold::{UnfoldSizes, Window};
+use crate::options::{UnfoldSizes, Window};
 
 /// Lines of the matrix from which a multiplication for one kernel row is worth its overhead.
 const WORTHWHILE: usize = 32;

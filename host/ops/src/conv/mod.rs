@@ -21,15 +21,14 @@ use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
-pub use after::After;
 pub use workspace::largest_convolution;
 
 use self::depthwise::Depthwise;
 use self::direct::Direct;
 use self::pointwise::Pointwise;
-use super::Window;
 use super::aside::hand_over;
 use super::composed;
+use super::options::{After, Window};
 use super::tape::{apply2, apply3};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::Conv;

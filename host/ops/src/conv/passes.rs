@@ -2,12 +2,13 @@
 
 use std::mem::MaybeUninit;
 
-use super::after::{self, After, Scratch};
+use super::after::{self, Scratch};
 use super::bands::Bands;
 use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{Number, sum};
 use crate::kernels::{Job, Matrix, TargetMatrix, multiply, multiply_uninit, write_rows, zeros};
+use crate::options::After;
 use crate::vectorised;
 
 impl Conv {

@@ -9,7 +9,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::after::{self, After, Scratch};
+use super::after::{self, Scratch};
 use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::math::sum;
@@ -17,7 +17,7 @@ use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, add_rows, has_tiles,
     multiply_tiles, transpose, write_rows, written, zeros,
 };
-use crate::unfold::Window;
+use crate::options::{After, Window};
 use crate::vectorised;
 
 /// Panels of pixels whose products are added to the weight's gradient at once.

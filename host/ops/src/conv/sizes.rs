@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor, bail};
 
 use super::bands::Bands;
 use crate::kernels::region;
-use crate::unfold::{UnfoldSizes, Window};
+use crate::options::{UnfoldSizes, Window};
 
 #[derive(Clone, Copy)]
 pub(super) struct Conv {

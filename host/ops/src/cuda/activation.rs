@@ -6,8 +6,8 @@ use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, segments, suffix, uninitialised,
 };
 use super::sources::Family;
-use crate::composed::{given1, given2};
-use crate::elementwise::Function;
+use crate::given::{given1, given2};
+use crate::options::Function;
 
 /// A function of every element, or `None` where the kernels don't take the tensor.
 pub(crate) fn apply(x: &Tensor, function: Function) -> Result<Option<Tensor>> {

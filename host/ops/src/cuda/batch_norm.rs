@@ -7,8 +7,8 @@ use super::launch::{
     uploaded,
 };
 use super::sources::Family;
-use crate::batch_norm::{ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource};
-use crate::composed::given3;
+use crate::given::given3;
+use crate::statistics::{ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource};
 
 /// Mean and biased variance of each channel of (batch, channels, …), or `None` where the kernels don't take the tensor.
 pub(crate) fn statistics(x: &Tensor) -> Result<Option<ChannelStatistics>> {

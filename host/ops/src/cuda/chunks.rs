@@ -8,8 +8,8 @@ use std::sync::Arc;
 use candle_core::{CudaDevice, Device, Result, Tensor};
 
 use super::launch::uploaded;
-use crate::composed::Tables;
-use crate::vectors::Slices;
+use crate::options::Slices;
+use crate::tables::Tables;
 
 /// Elements of a chunk at most.
 const CHUNK: usize = 8192;

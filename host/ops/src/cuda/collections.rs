@@ -7,7 +7,7 @@ use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, uninitialised, uploaded,
 };
 use super::sources::Family;
-use crate::vectors::{Change, Combination, Reduction, Slices};
+use crate::options::{Change, Combination, Reduction, Slices};
 
 /// Whether these tensors can be given to the passes of this module: contiguous `f32` on one GPU.
 pub fn takes<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> bool {
@@ -17,7 +17,7 @@ pub fn takes<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> bool {
     };
     let is_right = |tensor: &Tensor| tensor.dtype() == DType::F32 && tensor.is_contiguous();
     device_of(first).is_ok()
-        && !crate::composed::is_requested()
+        && !crate::choice::is_requested()
         && is_right(first)
         && tensors.all(|tensor| tensor.device().same_device(first.device()) && is_right(tensor))
 }

@@ -6,8 +6,8 @@ use super::launch::{
     Argument, Grid, THREADS, count_of_blocks, device_of, launch, suffix, uninitialised,
 };
 use super::sources::Family;
-use crate::composed::{given_of_output2, given_of_output3};
-use crate::unfold::{UnfoldSizes, Window};
+use crate::given::{given_of_output2, given_of_output3};
+use crate::options::{UnfoldSizes, Window};
 
 /// x (batch, channels, height, width) convolved by (outputs, channels, taps down, taps across), a bias of each output added, and `ReLU`;
 /// `None` where the kernels don't take the tensors.

@@ -4,8 +4,8 @@ use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
 use super::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::composed::given1;
-use crate::cross_entropy::CrossEntropyTerms;
+use crate::given::given1;
+use crate::options::CrossEntropyTerms;
 
 /// The loss of logits (rows, classes) with targets (rows) of `u32` on the same device, or `None` where the kernels don't take the logits.
 ///

@@ -39,12 +39,4 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-use candle_core::{DType, Device, Tensor};
-
-/// Whether there may be a kernel for this tensor: it is on a GPU, not empty, and of a type that kernels take.
-pub(crate) fn takes(x: &Tensor) -> bool {
-    matches!(x.device(), Device::Cuda(_))
-        && matches!(x.dtype(), DType::F32 | DType::BF16)
-        && x.elem_count() > 0
-        && !crate::composed::is_requested()
-}
+use crate::choice::has_kernels as takes;

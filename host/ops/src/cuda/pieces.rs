@@ -7,7 +7,7 @@ use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, uninitialised, uploaded,
 };
 use super::sources::Family;
-use crate::pieces::{AddedRange, Part};
+use crate::options::{AddedRange, Part};
 
 /// As [`crate::pieces::undefined`].
 pub(crate) fn undefined(shape: Shape, dtype: DType, device: &Device) -> Result<Tensor> {

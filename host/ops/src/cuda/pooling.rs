@@ -6,8 +6,9 @@ use candle_core::{CudaDevice, DType, Device, Result, Tensor};
 
 use super::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::composed::{Tables, given1};
-use crate::pool::{PoolKind, Windows};
+use crate::given::given1;
+use crate::options::{PoolKind, Windows};
+use crate::tables::Tables;
 
 /// Pools the last two dimensions, or `None` where the kernels don't take the tensor.
 pub(crate) fn pool2d(

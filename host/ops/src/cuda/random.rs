@@ -14,7 +14,7 @@ pub(crate) fn dropout_factors(
     scale: f32,
 ) -> Result<Option<Tensor>> {
     let (count, device) = (like.elem_count(), like.device());
-    if !matches!(device, Device::Cuda(_)) || count == 0 || crate::composed::is_requested() {
+    if !matches!(device, Device::Cuda(_)) || count == 0 || crate::choice::is_requested() {
         return Ok(None);
     }
     // As the stream's generator reads it: words, the lowest byte first.

@@ -6,8 +6,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::compiler;
 use super::sources::Family;
-use crate::cross_entropy::CrossEntropyTerms;
-use crate::vectors::{Change, Combination, Reduction, Slices};
+use crate::options::{Change, Combination, CrossEntropyTerms, Reduction, Slices};
 use crate::{device, normal_numbers};
 
 fn on(tensor: &Tensor, device: &Device) -> Result<Tensor> {

@@ -44,7 +44,7 @@ pub(super) fn nccl() -> Result<Library, String> {
 
 /// The Python package that contains NCCL: it carries the number of the major CUDA version that this build is for.
 pub(super) fn nccl_package() -> String {
-    format!("nvidia-nccl-cu{}", super::cuda::major_version())
+    format!("nvidia-nccl-cu{}", super::target::major_version())
 }
 
 fn open_all(cuda: u32) -> Result<(), DeviceError> {

@@ -8,6 +8,7 @@
 //! - [`nccl`]: moves bytes between the GPUs of several processes.
 //! - [`timeline`]: when a device did what.
 //! - `memory`: a GPU's memory and load.
+//! - `target`: what candle's kernels were compiled for.
 //! - `cuda`: opens GPUs and reads their facts; with it `libraries`, which opens NVIDIA's libraries at run time, and
 //!   `trampolines`, through which candle's calls reach them. `absent` answers in its stead in builds without the feature.
 //!
@@ -29,6 +30,8 @@ mod libraries;
 mod memory;
 pub mod nccl;
 mod request;
+#[cfg(feature = "cuda")]
+mod target;
 #[cfg(test)]
 mod tests;
 pub mod timeline;

@@ -13,6 +13,7 @@
 //!   scheduling policy.
 //! - `fresh`: uninitialised memory that is written before it is read.
 //! - [`fill`]: memory whose parts are written by the threads of a region.
+//! - `elements`: loops over all elements, in parallel.
 //! - `matrix`, `product`: matrix views, and their multiplication by the crate `gemm`; `outer`: products of depth 1.
 //! - `tile`: matrix multiplication and transposition in registers, without packing.
 //! - `blocked`: multiplication of large `f32` matrices by tiles of packed blocks.
@@ -34,6 +35,7 @@
 mod bench;
 mod blocked;
 mod courtesy;
+mod elements;
 pub mod fill;
 mod finite;
 mod fresh;
@@ -54,6 +56,7 @@ pub(crate) use blocked::{
     BlockScratch, Blocked, PackedRight, multiply_blocked, multiply_in_place,
     multiply_packed_uninit, pays_in_place,
 };
+pub(crate) use elements::{map, map_leaving};
 pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
 pub use level::{InstructionLevel, VARIABLE, best, level, limit_level};

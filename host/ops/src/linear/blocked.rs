@@ -5,12 +5,13 @@
 //! and the bias's are computed in one pass, and the products of both matrices in one parallel region.
 
 use super::sizes::LinearSizes;
-use crate::elementwise::{Function, KeptValues, map_leaving};
+use crate::elementwise::KeptValues;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
-    BlockScratch, Blocked, Factors, Matrix, PackedRight, add_rows, multiply_blocked,
+    BlockScratch, Blocked, Factors, Matrix, PackedRight, add_rows, map_leaving, multiply_blocked,
     multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
 };
+use crate::options::Function;
 
 /// Rows processed at once in the forward pass: whole tiles, and few enough that threads finish at about the same time.
 const AT_ONCE: usize = 48;

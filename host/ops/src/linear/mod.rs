@@ -12,9 +12,10 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 use self::blocked::BlockedLinear;
 use super::aside::hand_over;
 use super::composed;
-use super::elementwise::{Function, KeptValues, map, map_leaving};
+use super::elementwise::KeptValues;
+use super::options::Function;
 use super::tape::{apply2, apply3};
-use crate::kernels::{Factors, Matrix, add_rows, multiply_all_uninit};
+use crate::kernels::{Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::LinearSizes;
 

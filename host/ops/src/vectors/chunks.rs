@@ -4,53 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Element;
 use crate::kernels::region;
+use crate::options::Slices;
 
 /// Elements of a chunk: 64 KiB of `f32`, a fraction of a core's cache.
 pub const CHUNK: usize = 16_384;
 
-/// The slices of a vector along one dimension of its tensor.
-///
-/// A slice's elements lie in runs of `inner`, which alternate with those of the other slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Slices {
-    pub(super) count: usize,
-    inner: usize,
-}
-
 impl Slices {
-    /// The whole vector as one slice.
-    pub const WHOLE: Slices = Slices { count: 1, inner: 1 };
-
-    /// The slices along the dimension `axis` of a contiguous tensor of this shape; the whole where it has no such
-    /// dimension.
-    pub fn along(shape: &[usize], axis: usize) -> Slices {
-        match shape.get(axis) {
-            Some(&count) if count > 1 => Slices {
-                count,
-                inner: shape[axis + 1..].iter().product::<usize>().max(1),
-            },
-            _ => Slices::WHOLE,
-        }
-    }
-
-    /// `count` slices, each of runs of `inner` elements.
-    pub fn interleaved(count: usize, inner: usize) -> Slices {
-        Slices {
-            count: count.max(1),
-            inner: inner.max(1),
-        }
-    }
-
-    /// Number of slices, at least 1.
-    pub fn count(self) -> usize {
-        self.count
-    }
-
-    /// Number of consecutive elements that belong to a slice, if there are several slices.
-    pub(crate) fn run(self) -> usize {
-        self.inner
-    }
-
     /// How a reduction is divided.
     pub(super) fn cut(self) -> Cut {
         match self {

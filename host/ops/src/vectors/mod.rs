@@ -19,10 +19,10 @@ mod totals;
 use candle_core::WithDType;
 
 use crate::kernels::math::Number;
+pub use crate::options::{Change, Combination, Reduction, Slices};
 
-pub use chunks::{CHUNK, Slices};
+pub use chunks::CHUNK;
 pub use tensors::{change_tensors, combine_tensors, reduce_on_device, reduce_tensors};
-pub use totals::Reduction;
 
 /// A float type of the vectors: `f32` or `f64`.
 #[expect(private_bounds, reason = "only this crate calls kernels")]
@@ -79,33 +79,6 @@ macro_rules! element {
 
 element!(f32);
 element!(f64);
-
-/// Changes every element by itself.
-#[derive(Clone, Copy, Debug)]
-pub enum Change<'a> {
-    /// x · factor, computed in `f64`.
-    Scale(f64),
-    /// x · the factor of its slice, computed in `f64`; one factor for each slice of each vector, in order. A factor of
-    /// 1 leaves its slice alone.
-    ScaleSlices(&'a [f64]),
-    /// x, but at least the first number and at most the second; NaN stays.
-    Clamp(f64, f64),
-    /// The number, whatever x was.
-    Fill(f64),
-}
-
-/// Combines each element with that of another vector, in the elements' type.
-#[derive(Clone, Copy, Debug)]
-pub enum Combination {
-    /// x + weight · y.
-    Add(f64),
-    /// x + weight · (y − x): moves x towards y.
-    Blend(f64),
-    /// x · y.
-    Multiply,
-    /// y.
-    Copy,
-}
 
 /// Reduces each slice of each vector; results in order. Sums are computed in `f64`.
 ///

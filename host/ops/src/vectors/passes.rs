@@ -5,10 +5,11 @@
 
 use candle_core::WithDType;
 
-use super::chunks::{CHUNK, Cut, Slices, cut, cut_pairs};
-use super::totals::{Reduction, Total};
-use super::{Change, Combination, Element};
+use super::Element;
+use super::chunks::{CHUNK, Cut, cut, cut_pairs};
+use super::totals::Total;
 use crate::kernels::region;
+use crate::options::{Change, Combination, Reduction, Slices};
 use crate::vectorised;
 
 pub(super) fn reduce<T: Element>(

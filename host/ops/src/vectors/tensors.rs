@@ -5,11 +5,11 @@
 
 use candle_core::{D, DType, Result, Tensor, bail};
 
-use super::{Change, Combination, Reduction, Slices};
 #[cfg(feature = "cuda")]
 use crate::cuda::collections;
 use crate::device::fetch;
 use crate::host_copy::overwrite;
+use crate::options::{Change, Combination, Reduction, Slices};
 
 /// Reduces each slice of each tensor, as [`reduce`](super::reduce) does; results in order. All are on the same device, of any
 /// type of elements. Waits once, for all results.

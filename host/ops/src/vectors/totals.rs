@@ -2,21 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Element, Slices};
+use super::Element;
+use crate::options::{Reduction, Slices};
 use crate::vectorised;
-
-/// What a slice is reduced to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reduction {
-    /// Σ |x|ᵖ with this p, above 0.
-    Powers(f64),
-    /// The largest |x|; NaN if any x is; 0 without elements.
-    Largest,
-    /// How many elements are infinite or NaN.
-    NotFinite,
-    /// How many elements are NaN.
-    NotANumber,
-}
 
 impl Reduction {
     /// The reduction of some elements.

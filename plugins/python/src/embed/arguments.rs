@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use super::objects::raise;
+use super::raise::raise;
 use super::symbols::{Object, Python};
 use crate::task::{Argument, Arguments, MOST_ARGUMENTS, Method};
 

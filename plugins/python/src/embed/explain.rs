@@ -2,8 +2,8 @@
 
 use sconce_plugin_api::HookError;
 
+use super::functions::functions;
 use super::gil::Gil;
-use super::start::functions;
 
 /// The exception that is set, as an error; `file` is the hook's.
 pub(super) fn last(gil: &Gil, file: &str) -> HookError {

@@ -5,9 +5,9 @@ use std::ffi::CString;
 use sconce_plugin_api::ext::Level;
 use sconce_plugin_api::{HookError, Point, Result, Setup, TaskView};
 
+use super::functions::{Functions, functions};
 use super::gil::{Gil, Ref};
 use super::payload::{Payload, arguments};
-use super::start::{Functions, functions};
 use super::waits::{WARNING, Waits};
 use super::{current, explain, tensor};
 

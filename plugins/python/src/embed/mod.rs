@@ -5,10 +5,10 @@
 //! module is safe: [`start`] and [`Instance`].
 //!
 //! **Parts.** `symbols` are libpython's functions, `gil` the interpreter's lock and counted references, `start` opens
-//! and initialises, `objects` (with `arguments`) and `tensor` are the two types that Python sees, `dlpack` the second way to share a
-//! tensor, `current` the call in progress, `explain` makes errors of exceptions, `waits` notices
-//! threads that make calls late. The rest of what Python sees is
-//! written in Python, in `sconce/`.
+//! and initialises, `functions` is what of the package `sconce` is called. `objects` (with `arguments`) and `tensor` are the two types
+//! that Python sees, made by `types`; `dlpack` is the second way to share a tensor. `instance` is a hook, `payload` what it hands over,
+//! `current` the call in progress. `explain` makes errors of exceptions, `raise` sets exceptions, `waits` notices threads that make
+//! calls late. The rest of what Python sees is written in Python, in `sconce/`.
 //!
 //! **Flow.** A call takes the lock, makes its task the current one, calls the method, and gives the lock back. Python
 //! reads attributes and calls methods of `task`, which `objects` passes on to the current [`TaskView`].
@@ -21,24 +21,18 @@ mod arguments;
 mod current;
 mod dlpack;
 mod explain;
+mod functions;
 mod gil;
 mod instance;
 mod objects;
 mod payload;
+mod raise;
 mod start;
 mod symbols;
 mod tensor;
+mod types;
 mod waits;
 
 pub(crate) use instance::{Instance, Source};
 pub(crate) use payload::Payload;
 pub(crate) use start::start;
-
-use symbols::Object;
-
-/// The class of errors that the host's refusals become.
-fn hook_error() -> Object {
-    start::functions().map_or(std::ptr::null_mut(), |functions| {
-        functions.hook_error.pointer()
-    })
-}

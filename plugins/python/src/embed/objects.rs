@@ -2,7 +2,7 @@
 //!
 //! Its objects hold nothing; what they stand for is [`current`].
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::c_void;
 use std::ptr;
 
 use sconce_plugin_api::HookError;
@@ -10,12 +10,12 @@ use sconce_plugin_api::ext::Level;
 
 use super::arguments::read;
 use super::current::{self, Current};
+use super::functions::hook_error;
 use super::gil::{Gil, Ref};
-use super::symbols::{
-    BASE_TYPE, FAST_CALL, FastCall, GetSetDef, MethodDef, Object, Python, TP_GETSET, TP_METHODS,
-    TypeSlot, TypeSpec, python,
-};
+use super::raise::raise;
+use super::symbols::{FAST_CALL, FastCall, GetSetDef, MethodDef, Object, python};
 use super::tensor;
+use super::types::new_type;
 use crate::task::{ATTRIBUTES, Answer, Argument, Arguments, METHODS, Method, Run};
 
 /// Creates the type `Task`. Its tables live as long as the process.
@@ -47,59 +47,6 @@ pub(super) fn task_type(gil: &Gil) -> Option<Ref> {
         getters.collect(),
         None,
     )
-}
-
-/// Creates a type from its tables, which are kept for ever: types are never freed.
-pub(super) fn new_type(
-    gil: &Gil,
-    name: &'static CStr,
-    size: c_int,
-    mut methods: Vec<MethodDef>,
-    mut getters: Vec<GetSetDef>,
-    dealloc: Option<unsafe extern "C" fn(Object)>,
-) -> Option<Ref> {
-    methods.push(MethodDef {
-        name: ptr::null(),
-        method: None,
-        flags: 0,
-        doc: ptr::null(),
-    });
-    getters.push(GetSetDef {
-        name: ptr::null(),
-        get: None,
-        set: ptr::null(),
-        doc: ptr::null(),
-        closure: ptr::null_mut(),
-    });
-    let mut slots = vec![
-        TypeSlot {
-            slot: TP_METHODS,
-            function: methods.leak().as_mut_ptr().cast(),
-        },
-        TypeSlot {
-            slot: TP_GETSET,
-            function: getters.leak().as_mut_ptr().cast(),
-        },
-    ];
-    if let Some(dealloc) = dealloc {
-        slots.push(TypeSlot {
-            slot: super::symbols::TP_DEALLOC,
-            function: dealloc as *mut c_void,
-        });
-    }
-    slots.push(TypeSlot {
-        slot: 0,
-        function: ptr::null_mut(),
-    });
-    let spec = Box::leak(Box::new(TypeSpec {
-        name: name.as_ptr(),
-        basicsize: size,
-        itemsize: 0,
-        flags: BASE_TYPE,
-        slots: slots.leak().as_mut_ptr(),
-    }));
-    // SAFETY: this thread has the lock; specification and tables end as Python's headers say, and live for ever.
-    gil.own(unsafe { (gil.python().PyType_FromSpec)(spec) })
 }
 
 unsafe extern "C" fn get_attribute(_task: Object, closure: *mut c_void) -> Object {
@@ -134,7 +81,7 @@ unsafe fn give(answer: Result<Answer, HookError>) -> Object {
     let object = match answer {
         Ok(answer) => convert(&gil, answer),
         Err(error) => {
-            raise(gil.python(), super::hook_error(), error.message());
+            raise(gil.python(), hook_error(), error.message());
             None
         }
     };
@@ -163,18 +110,6 @@ fn convert(gil: &Gil, answer: Answer) -> Option<Ref> {
         }
         Answer::Tensor(held) => tensor::new(gil, held),
     }
-}
-
-/// Sets an exception.
-pub(super) fn raise(python: &Python, kind: Object, message: &str) {
-    let message = CString::new(message.replace('\0', "\u{fffd}")).unwrap_or_default();
-    let kind = if kind.is_null() {
-        python.value_error
-    } else {
-        kind
-    };
-    // SAFETY: callers are called by Python, which has the lock; the message is copied.
-    unsafe { (python.PyErr_SetString)(kind, message.as_ptr()) };
 }
 
 /// A function for each method, since Python doesn't say which one it calls.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sconce_plugin_api::{Checkpoint, EpochProfile, Failure, Module, Origin, Outcome};
 
+use super::functions::Functions;
 use super::gil::{Gil, Ref};
-use super::start::Functions;
 
 /// A mount point's argument beside the task.
 pub(crate) enum Payload<'call, 'task> {

@@ -6,11 +6,12 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 use sconce_plugin_api::{Context, HookError, Result};
 
+use super::functions::{Functions, functions};
 use super::gil::{Gil, Ref};
 use super::symbols::{FILE_INPUT, Object, Python, keep};
 use super::{explain, objects, tensor};
@@ -30,34 +31,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("sconce._create", include_str!("../../sconce/_create.py")),
 ];
 
-/// What of the package `sconce` is called from here, for the rest of the process.
-pub(super) struct Functions {
-    pub(super) create: Ref,
-    pub(super) collect: Ref,
-    pub(super) finish: Ref,
-    pub(super) explain: Ref,
-    pub(super) hook_error: Ref,
-    /// The task and, as the only item of a tuple, the arguments of most calls.
-    pub(super) task: Ref,
-    pub(super) task_alone: Ref,
-    pub(super) nothing: Ref,
-    pub(super) module: Ref,
-    pub(super) checkpoint: Ref,
-    pub(super) failure: Ref,
-    pub(super) outcome: Ref,
-    pub(super) profile: Ref,
-    /// `sys.prefix`: the environment.
-    prefix: String,
-}
-
-static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
 /// One thread at a time starts the interpreter; a run has one training thread, but tests have several.
 static STARTING: Mutex<()> = Mutex::new(());
-
-/// The functions, once [`start`] has succeeded.
-pub(super) fn functions() -> Option<&'static Functions> {
-    FUNCTIONS.get()
-}
 
 /// Starts the interpreter, or checks that the one that runs is of the same environment.
 pub(crate) fn start(interpreter: &Interpreter, switch_interval: f64) -> Result<()> {
@@ -100,7 +75,7 @@ fn begin(interpreter: &Interpreter, switch_interval: f64) -> Result<&'static Fun
     }
     let gil = Gil::take().ok_or_else(|| HookError::new("Python can't be started"))?;
     let functions = load_package(&gil, switch_interval).ok_or_else(|| explain::last(&gil, ""))?;
-    Ok(FUNCTIONS.get_or_init(|| functions))
+    Ok(functions.keep())
 }
 
 /// Opens libpython; one that the process already has, opened for all to see, takes precedence.

@@ -12,8 +12,9 @@ use sconce_plugin_api::tensor::{DType, RetainedTensor};
 
 use super::dlpack;
 use super::gil::{Gil, Ref};
-use super::objects::{new_type, raise};
+use super::raise::raise;
 use super::symbols::{FAST_CALL, GetSetDef, Getter, MethodDef, Object, PyObject, TP_FREE, python};
+use super::types::new_type;
 
 /// Offset of our pointer in an object: the size of a plain object, which differs between versions.
 static OFFSET: AtomicI32 = AtomicI32::new(0);

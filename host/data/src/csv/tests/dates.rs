@@ -61,11 +61,11 @@ fn days_are_standardised_by_the_training_rows_and_far_ones_are_noted() {
     let place = TempDir::new().expect("a directory");
     let file = place.path().join("later");
     std::fs::write(&file, "when\n1/1/2240\n").expect("written");
-    let opened = data.splits.preprocessing.open(&file).expect("rows");
+    let opened = data.splits.learnt.open(&file).expect("rows");
     let notes = opened.notes.lines().join(" ");
     let far = "line 2, column `when`, 2240-01-01 (in the training from 2024-01-01 to 2025-12-31)";
     assert!(notes.contains(far), "{notes}");
-    let described = data.splits.preprocessing.describe_inputs();
+    let described = data.splits.learnt.describe_inputs();
     assert_eq!(described[0].values, "from 2024-01-01 to 2025-12-31");
     assert!(
         data.report

@@ -25,7 +25,7 @@ fn an_embedded_category_is_its_number_and_an_unknown_one_is_0() {
     let content = Inputs::Columns([0, 2, 3].into());
     assert_eq!(data.splits.train.inputs(), content);
     assert_eq!(val.inputs(), content);
-    assert_eq!(data.splits.preprocessing.inputs(), content);
+    assert_eq!(data.splits.learnt.encoder().inputs(), content);
 }
 
 #[test]

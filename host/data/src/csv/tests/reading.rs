@@ -206,7 +206,7 @@ fn predictions_need_no_targets() {
     let place = TableDirectory::new(TABLE);
     place.write("new", b"colour,a\nblue,7\nred,\n");
     let data = place.read(&plain()).expect("it is right");
-    let open = || data.splits.preprocessing.open(&place.path("new"));
+    let open = || data.splits.learnt.open(&place.path("new"));
     let new = open().expect("it is right").samples;
     assert_eq!(inputs(&new), [[7.0, 1.0, 0.0, 0.0], [3.0, 0.0, 0.0, 1.0]]);
     place.write("new", b"a\n7\n");

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::images::ImagesError;
+use crate::error::ImagesError;
 
 /// Random augmentation of training images; never applied in validation, test or predictions.
 ///

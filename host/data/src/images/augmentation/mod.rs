@@ -23,7 +23,7 @@ pub use config::{
     RandAugmentConfig, RotateConfig,
 };
 
-use super::ImagesError;
+use crate::error::ImagesError;
 use mix::Mix;
 use sconce_ops::random;
 use shift::Shift;

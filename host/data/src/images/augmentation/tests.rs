@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::shift::{Draw, Shift};
 use super::*;
-use crate::images::{Assembly, ImageFormat, Images, NormaliseConfig, NormaliseRule, OwnImages};
+use crate::Dataset;
+use crate::fitted::Fitted;
+use crate::image_transform::{ImageFormat, ImageTransform};
+use crate::images::{Assembly, FittedImages, Images, NormaliseConfig, NormaliseRule, OwnImages};
 use crate::split::{Part, Parts};
-use crate::{Dataset, Splits};
 
 fn config(padding: usize, flip: Option<Flip>) -> AugmentConfig {
     AugmentConfig {
@@ -98,7 +100,7 @@ fn a_flip_stays_when_a_crop_is_added() {
 }
 
 /// Six images of 3 × 4 × 5 without equal neighbouring pixels, four of them for training.
-fn splits(config: &AugmentConfig, seed: u64) -> Result<Splits, crate::DataError> {
+fn splits(config: &AugmentConfig, seed: u64) -> Result<Fitted<FittedImages>, crate::DataError> {
     let pixels = (0..360_usize).map(|pixel| (pixel * 7 % 251 + 1) as u8);
     let images = Images::new(pixels.collect(), [3, 4, 5], vec![0, 1, 0, 1, 0, 1]);
     let own = OwnImages {
@@ -115,7 +117,6 @@ fn splits(config: &AugmentConfig, seed: u64) -> Result<Splits, crate::DataError>
         normalise: &NormaliseConfig::Rule(NormaliseRule::None),
         augment: config,
         seed,
-        format: ImageFormat::Idx { shape: [3, 4, 5] },
     };
     assembly.splits(images, parts, Part::Count(2), Part::Own(own))
 }
@@ -171,9 +172,10 @@ fn only_training_is_augmented() {
     ];
     let bytes = [header.as_flattened(), &[9; 60]].concat();
     std::fs::write(file.path(), bytes).expect("written");
-    let opened = strong.preprocessing.open(file.path()).expect("it is right");
+    let transform = ImageTransform::new(ImageFormat::Idx { shape: [3, 4, 5] }, strong.learnt);
+    let opened = transform.open(file.path()).expect("it is right");
     assert_eq!(
-        numbers(opened.samples.as_ref(), &[0], 1),
+        numbers(opened.as_ref(), &[0], 1),
         [(9.0_f64 / 255.0) as f32; 60]
     );
 }

@@ -19,10 +19,11 @@ mod tests;
 
 use std::mem::MaybeUninit;
 
-use super::after::{self, After};
+use super::after;
 use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{Cursor, UninitBuffer, write_rows, zeros};
+use crate::options::After;
 use phases::Phases;
 use taps::{BLOCK, correlate};
 

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::taps::BLOCK;
 use crate::kernels::Cursor;
-use crate::unfold::{UnfoldSizes, Window};
+use crate::options::{UnfoldSizes, Window};
 use crate::vectorised;
 
 /// Sizes of a plane's phases, which lie one after the other: phase (a, b) at index a · horizontal stride + b.

@@ -11,7 +11,7 @@ use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
     transpose_uninit, write_rows, written, zeros,
 };
-use crate::unfold::UnfoldSizes;
+use crate::options::UnfoldSizes;
 
 /// Minimum average number of images in a partition of a batch.
 const LEAST: usize = 4;

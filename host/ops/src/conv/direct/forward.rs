@@ -10,7 +10,7 @@ use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles, transpose_whole,
     write_rows, written,
 };
-use crate::unfold::UnfoldSizes;
+use crate::options::UnfoldSizes;
 
 /// Bytes of a panel up to which it is processed at once: half of a core's L1 cache. Beyond, each row of the kernel is a
 /// multiplication of its own, added to the ones before.

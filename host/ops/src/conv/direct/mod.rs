@@ -13,10 +13,9 @@ mod weights;
 pub(super) use backward::Gradient;
 pub(super) use squares::largest;
 
-use super::after::After;
 use super::sizes::Conv;
 use crate::kernels::{PANEL, has_tiles, transpose};
-use crate::unfold::UnfoldSizes;
+use crate::options::{After, UnfoldSizes};
 
 /// A convolution without a matrix of windows.
 #[derive(Clone, Copy)]

@@ -36,14 +36,13 @@ mod squares;
 mod tests;
 mod transforms;
 
-use super::after::After;
 use super::direct::{Direct, largest};
 use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, transpose_whole, write_rows,
 };
-use crate::unfold::{UnfoldSizes, Window};
+use crate::options::{After, UnfoldSizes, Window};
 use crate::vectorised;
 use kernels::Columns;
 

@@ -27,7 +27,7 @@ pub(super) fn version(device: &Device) -> Result<String, NcclError> {
     if !matches!(device, Device::Cuda(_)) {
         return Err(NcclError::NoGpu);
     }
-    if crate::composed::is_requested() {
+    if crate::choice::is_requested() {
         return Err(NcclError::NoKernels);
     }
     installed()

@@ -86,7 +86,7 @@ impl fmt::Display for NcclError {
             Self::NoKernels => write!(
                 f,
                 "`{}=composed` leaves out the kernels that add gradients on a GPU",
-                crate::OPERATIONS_VARIABLE
+                crate::choice::VARIABLE
             ),
             Self::LibraryMissing { package, reason } => write!(
                 f,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::TextUnit;
+use crate::vocabulary::TextUnit;
 
 /// A text that can't be used.
 #[derive(Debug, thiserror::Error)]

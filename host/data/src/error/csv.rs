@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{DateOrder, RowsOf, UnknownCategory};
+use super::UnknownCategory;
 use crate::TargetScale;
 
 /// A table that can't be used.
@@ -197,7 +197,7 @@ pub enum CsvError {
     #[error(
         "line {line} of `{}`: `{found}` in the column `{name}` is not a date {}, the order of day and month of this \
          column: correct it, or set `data.date_order`",
-        file.display(), order.example()
+        file.display(), example
     )]
     DateOrder {
         /// Path of the file.
@@ -208,8 +208,8 @@ pub enum CsvError {
         name: String,
         /// Text found, printable.
         found: String,
-        /// Order of day and month.
-        order: DateOrder,
+        /// A date in the order of day and month of the column, in words.
+        example: &'static str,
     },
     /// A categorical column has almost as many different texts as rows.
     #[error(
@@ -379,8 +379,8 @@ pub enum CsvError {
     NoRowOf {
         /// Path of the file.
         file: PathBuf,
-        /// The part.
-        part: RowsOf,
+        /// What a row of the part is.
+        part: &'static str,
     },
     /// A record lacks a column.
     #[error("the column `{name}` isn't there{}", did_you_mean(name, known))]

@@ -5,9 +5,8 @@ use std::thread;
 
 use candle_core::{DType, Var};
 
-use super::super::{batch_norm, batch_norm_across};
 use super::*;
-use crate::{backward, normal_numbers, record};
+use crate::{backward, batch_norm, batch_norm_across, normal_numbers, record};
 
 /// Ranks that are threads of this process.
 #[derive(Debug)]

@@ -2,9 +2,29 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::TextUnit;
+/// Unit of a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TextUnit {
+    /// Bytes: a vocabulary of 256, for any text.
+    #[default]
+    Byte,
+    /// Unicode characters of UTF-8 text: the vocabulary is the set of those in the training part.
+    Char,
+}
+
+impl TextUnit {
+    /// Returns the plural noun, for messages.
+    pub(crate) fn plural(self) -> &'static str {
+        match self {
+            TextUnit::Byte => "bytes",
+            TextUnit::Char => "characters",
+        }
+    }
+}
 
 /// A vocabulary, which converts text to tokens and tokens to text.
 ///

@@ -1,7 +1,9 @@
-//! Operations whose output is composed of candle's, and whose gradient is given too.
+//! Operations whose output has been computed, and whose gradient is given too.
 //!
 //! candle's own gradient of what an operation is composed of may be slow, or keep much of what lies in between. The
 //! output is computed outside candle's graph, and becomes that of a custom operation, whose memory it is moved to.
+
+mod output;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,10 +13,10 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail,
 };
 
-use super::output::Output;
 use crate::aside::hand_over;
 use crate::constants::seen;
 use crate::tape::{apply1, apply2, apply3};
+pub(crate) use output::Output;
 
 /// Gradients of inputs, from the inputs, the output and its gradient; for each input, whether it is wanted.
 pub(crate) type Backward<const N: usize> = Box<

@@ -1,9 +1,32 @@
 //! Errors of data sets, with all their messages.
+//!
+//! They are below everything that reads data, and hold what their messages say: no kind of data is known here.
+//!
+//! **Parts**
+//! - [`DataError`]: what any kind of data can have, and one of these in it.
+//! - `arrays`, `csv`, `image_folder`, `images`, `cifar`, `text`: what only these can have; `unknown_category`: a detail of a table's.
+//! - `preprocessing`: the file of what was learnt.
+
+mod arrays;
+mod cifar;
+mod csv;
+mod image_folder;
+mod images;
+mod preprocessing;
+mod text;
+mod unknown_category;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{CifarError, ImageFolderError, ImagesError, TextError};
+pub use arrays::ArrayError;
+pub use cifar::CifarError;
+pub use csv::CsvError;
+pub use image_folder::{ImageFolderError, Undecodable};
+pub use images::ImagesError;
+pub use preprocessing::PreprocessingError;
+pub use text::TextError;
+pub use unknown_category::UnknownCategory;
 
 /// A data set that can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -295,10 +318,10 @@ pub enum DataError {
     },
     /// A table can't be used.
     #[error(transparent)]
-    Csv(#[from] super::csv::CsvError),
+    Csv(#[from] CsvError),
     /// Arrays can't be used.
     #[error(transparent)]
-    Arrays(#[from] super::arrays::ArrayError),
+    Arrays(#[from] ArrayError),
     /// A file to evaluate a model on has inputs alone.
     #[error(
         "`{}` has inputs without targets, so nothing can be compared: evaluate through the manifest, whose data name both, \
@@ -342,6 +365,15 @@ pub enum DataError {
     /// candle failed to create a tensor.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
+}
+
+/// Returns the error for a file that could not be opened or read.
+pub(crate) fn unreadable(file: &Path, source: io::Error) -> DataError {
+    let file = file.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => DataError::Missing { file },
+        _ => DataError::Read { file, source },
+    }
 }
 
 fn unpacked(gzipped: bool) -> &'static str {

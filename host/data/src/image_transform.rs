@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::normalisation::ChannelStatistics;
-use super::{ImageDataset, Images, Normalisation};
-use crate::cifar::{self, CifarLabels, CifarVersion};
-use crate::image_folder::{self, DecodedFormat};
-use crate::preprocessing::{InputDescription, elements};
-use crate::{DataError, Dataset};
+use super::cifar::{self, CifarLabels, CifarVersion};
+use super::image_folder::{self, DecodedFormat};
+use super::images::{ChannelStatistics, FittedImages, ImageDataset, Images, Normalisation};
+use super::input::InputDescription;
+use super::shape::elements;
+use super::{DataError, Dataset};
 
 /// Files that images come from, with the form in which images are read from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,15 +104,11 @@ impl ImageFormat {
 }
 
 impl ImageTransform {
-    pub(crate) fn new(
-        format: ImageFormat,
-        statistics: ChannelStatistics,
-        classes: Vec<String>,
-    ) -> ImageTransform {
+    pub(crate) fn new(format: ImageFormat, learnt: FittedImages) -> ImageTransform {
         ImageTransform {
             format,
-            statistics,
-            classes,
+            statistics: learnt.statistics,
+            classes: learnt.classes,
         }
     }
 
