@@ -36,7 +36,7 @@ fn train(
     let mut optimizer = Sgd::new(0.05);
     let trainer = Trainer::new(&mut task, &mut optimizer, hooks, &shared, plan);
     let trainer = if is_late {
-        trainer.measuring_late()
+        trainer.measuring_deferred()
     } else {
         trainer
     };

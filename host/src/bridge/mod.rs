@@ -6,7 +6,7 @@
 //! claimed (`claims`); `lent` gives access to the tensors by collection and index, `host_copies` are what hooks see of tensors on a
 //! device, `passes` reduces, changes and combines
 //! whole collections of them, and `device_passes` does so on a device. `tables` are the functions that plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
-//! is this process among those that train together. `late` has losses and metrics that are still on a device, `gpu` that device.
+//! is this process among those that train together. `deferred` has losses and metrics that are still on a device, `gpu` that device.
 //! `journal` has what a call has changed, until it is known to have happened; `transaction` undoes it otherwise. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
 //! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
@@ -20,13 +20,13 @@
 //! [`Keep`](sconce_plugin_api::Keep): the batch, the epoch, the run or one checkpoint.
 
 mod claims;
+mod deferred;
 mod device_passes;
 mod entry;
 mod exposed;
 mod gpu;
 mod host_copies;
 mod journal;
-mod late;
 mod lent;
 mod passes;
 mod ranks;
@@ -37,12 +37,12 @@ mod transaction;
 mod values;
 mod witness;
 
+pub use deferred::{DeferredBatch, DeferredMeasure, DeferredMeasures, ReadLoss};
 pub(crate) use entry::refuse;
 pub use exposed::{Exposed, ModuleTensors};
 pub use gpu::RunGpu;
 pub use host_copies::CopyCosts;
 pub(crate) use host_copies::{VARIABLE as HOST_COPIES, always_copies};
-pub use late::{LateBatch, LateMeasure, LateMeasures, ReadLoss};
 pub(crate) use passes::{Passes, Results};
 pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};

@@ -15,11 +15,11 @@ use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::claims::Claims;
+use super::deferred::DeferredMeasures;
 use super::exposed::Exposed;
 use super::gpu::RunGpu;
 use super::host_copies::{CopyCosts, HostCopies};
 use super::journal::{Change, Journal};
-use super::late::LateMeasures;
 use super::ranks::{Alone, RanksView, RegisteredHook};
 use super::requests::Requests;
 use super::values::{PublishedValues, ValueContent};
@@ -39,7 +39,7 @@ pub struct BridgeState<'run> {
     /// Metrics of every phase, without those of batches in `late`.
     pub metrics: RefCell<MetricBoard>,
     /// Losses and metrics of batches that are still on a device.
-    pub late: LateMeasures,
+    pub deferred: DeferredMeasures,
     /// The GPU that the run computes on, if any.
     pub gpu: RunGpu,
     /// Requests of hooks that the loop has not served yet.
@@ -100,7 +100,7 @@ impl<'run> BridgeState<'run> {
         BridgeState {
             log,
             metrics: RefCell::default(),
-            late: LateMeasures::default(),
+            deferred: DeferredMeasures::default(),
             gpu: RunGpu::default(),
             requests: Requests::default(),
             tensors: Exposed::default(),
@@ -144,7 +144,7 @@ impl<'run> BridgeState<'run> {
     }
 
     /// Sets the run's plan, the JSON of a [`Plan`](sconce_plugin_api::Plan); must precede the hooks' creation.
-    pub fn foretell(&self, plan: String) {
+    pub fn set_plan(&self, plan: String) {
         // Already set: a second call would belong to another run.
         drop(self.plan.set(plan));
     }
@@ -174,11 +174,11 @@ impl<'run> BridgeState<'run> {
 
     /// Shows an action of the current hook to the witness; the error is the reason for its refusal.
     #[inline]
-    pub(super) fn sees(&self, deed: &HookAction<'_>) -> Result<(), String> {
+    pub(super) fn sees(&self, action: &HookAction<'_>) -> Result<(), String> {
         match self.witness {
             // What is undone is not shown either.
             Some(_) if self.is_reinstating.get() => Ok(()),
-            Some(witness) => witness.sees(&self.hook_name(), deed),
+            Some(witness) => witness.sees(&self.hook_name(), action),
             None => Ok(()),
         }
     }
@@ -298,7 +298,7 @@ impl<'run> BridgeState<'run> {
     /// Metrics of every phase, with those of all batches: waits for those that are still on a device.
     #[inline]
     pub fn read_metrics(&self) -> Ref<'_, MetricBoard> {
-        self.late.settle(&self.metrics);
+        self.deferred.settle(&self.metrics);
         self.metrics.borrow()
     }
 

@@ -9,7 +9,7 @@ pub trait Witness {
     /// # Errors
     ///
     /// The reason for a refusal: the hook receives the message as the host's answer.
-    fn sees(&self, hook: &str, deed: &HookAction<'_>) -> Result<(), String>;
+    fn sees(&self, hook: &str, action: &HookAction<'_>) -> Result<(), String>;
 }
 
 /// A hook's action on a run.

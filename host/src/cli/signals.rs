@@ -23,7 +23,7 @@ pub(super) fn install() -> Interrupt {
             continue;
         }
         let flag = interrupt.clone();
-        let handler = move || heed(&flag, signal);
+        let handler = move || handle(&flag, signal);
         // SAFETY: the handler only accesses atomics and the clock, writes to file descriptors, sets the terminal's
         // modes and may end the process: all of this is async-signal-safe.
         let registered = unsafe { low_level::register(number, handler) };
@@ -35,7 +35,7 @@ pub(super) fn install() -> Interrupt {
 
 /// Handles a signal; runs in the signal handler.
 #[cfg(unix)]
-fn heed(interrupt: &Interrupt, signal: crate::run::StopSignal) {
+fn handle(interrupt: &Interrupt, signal: crate::run::StopSignal) {
     use crate::run::Meaning;
 
     match interrupt.raise(signal) {

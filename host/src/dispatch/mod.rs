@@ -264,7 +264,7 @@ impl Dispatcher {
         let list = self.lists.at(point, position.phase);
         list.iter().any(|slot| {
             self.hook(slot.hook).is_some_and(|hook| {
-                !hook.instance.reads_loss_late()
+                !hook.instance.reads_loss_on_demand()
                     && (!slot.is_filtered || is_due(hook, self.module, point, position))
             })
         })

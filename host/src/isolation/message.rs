@@ -15,7 +15,7 @@ pub(super) enum Order<'a> {
     /// Create the hook.
     #[serde(borrow)]
     Create(Create<'a>),
-    /// Call the hook at a mount point. Behind it are the gifts: an [`Ask`] and its [`Reply`] each.
+    /// Call the hook at a mount point. Behind it are the prefetched answers: an [`Ask`] and its [`Reply`] each.
     #[serde(borrow)]
     Call(Call<'a>),
     /// Save the hook's state; returns it.
@@ -54,8 +54,8 @@ pub(super) struct Call<'a> {
     pub(super) stream: &'a str,
     #[serde(borrow)]
     pub(super) payload: PayloadText<'a>,
-    /// Number of gifts.
-    pub(super) gifts: u32,
+    /// Number of prefetched answers.
+    pub(super) prefetched: u32,
 }
 
 /// Payload of a mount point.
@@ -117,7 +117,7 @@ pub(super) struct Return<'a> {
     pub(super) place: &'a str,
     #[serde(borrow)]
     pub(super) posted: Posted<'a>,
-    /// Gifts of the call that were used, as a bit set.
+    /// Prefetched of the call that were used, as a bit set.
     pub(super) used: u64,
     /// The description, or the state.
     pub(super) bytes: &'a [u8],
@@ -156,8 +156,8 @@ pub(super) enum Ask<'a> {
     Gather(&'a [u8]),
 }
 
-/// The most gifts of a call.
-pub(super) const GIFTS: usize = 64;
+/// The most prefetched answers of a call.
+pub(super) const MOST_PREFETCHED: usize = 64;
 
 impl Ask<'_> {
     /// Whether what others answer may be different after it.
@@ -174,7 +174,7 @@ impl Ask<'_> {
     }
 
     /// Whether the answer can be given in advance: it has no effect, and is short.
-    pub(super) fn is_gift(&self) -> bool {
+    pub(super) fn can_be_prefetched(&self) -> bool {
         matches!(
             self,
             Ask::Columns

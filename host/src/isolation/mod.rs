@@ -12,7 +12,7 @@
 //! **Flow.** The two sides take turns. The parent sends an order (open, create, call, save, load, drop) and waits; the
 //! child answers with the result, or first asks for something of the host, which the parent answers. A call costs one
 //! exchange if the hook asks only what it asked for at this mount point the last time: the answers to that travel with the
-//! order (*gifts*), and what needs no answer (messages, a metric known by name) travels with the result (*posted*).
+//! order (*prefetched*), and what needs no answer (messages, a metric known by name) travels with the result (*posted*).
 //!
 //! **States.** A child is opened, then has a hook, until it ends. If it ends by itself or is killed at a deadline, the call
 //! in progress has not happened: nothing is copied back, and what was posted is dropped.

@@ -27,7 +27,7 @@ pub struct HookInstance {
     /// If the object stands in for a hook in another process: what it is.
     apart: Option<ApartOf>,
     /// Whether it reads the loss through `sconce.loss/1`.
-    reads_loss_late: bool,
+    reads_loss_on_demand: bool,
 }
 
 /// A hook in another process.
@@ -121,7 +121,7 @@ impl HookInstance {
         Ok(HookInstance {
             abi,
             apart: None,
-            reads_loss_late: queries.were_made(),
+            reads_loss_on_demand: queries.were_made(),
         })
     }
 
@@ -136,13 +136,13 @@ impl HookInstance {
                 table: ptr::from_ref(table),
             },
             apart: Some(|object| object.cast::<H>()),
-            reads_loss_late: false,
+            reads_loss_on_demand: false,
         }
     }
 
     /// Whether it reads the loss on demand; otherwise the loss must be in its view.
-    pub(crate) fn reads_loss_late(&self) -> bool {
-        self.reads_loss_late
+    pub(crate) fn reads_loss_on_demand(&self) -> bool {
+        self.reads_loss_on_demand
     }
 
     /// The error of an entry point that answered with this status.

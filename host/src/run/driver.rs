@@ -8,16 +8,16 @@ use sconce_lifecycle::{
 };
 use sconce_plugin_api::{Keep, Phase, Point};
 
-use super::epoch_snapshot::EpochSnapshot;
 use super::failure::Leave;
-use super::ranks::{AgreedStop, Ranks};
-use super::staging::Staging;
 use super::{RunError, Trainer};
 use crate::checkpoint::Store;
 use crate::data::{Batch, Dataset, Loader, order};
 use crate::dispatch::Payload;
 use crate::nn::ops;
 use crate::nn::ops::device::timeline;
+use crate::run::checkpoints::epoch_snapshot::EpochSnapshot;
+use crate::run::iteration::staging::Staging;
+use crate::run::ranks::state::{AgreedStop, Ranks};
 
 /// What a training batch's forward and backward pass need: the record of its operations, and the frozen parameters,
 /// which may change from one batch to the next.
@@ -146,12 +146,12 @@ impl RunDriver for Trainer<'_> {
         self.settle_writing()
     }
 
-    fn heed(&mut self) -> Result<(), Leave> {
-        if self.lateness.is_on {
+    fn serve_requests(&mut self) -> Result<(), Leave> {
+        if self.deferral.is_on {
             self.note_read_losses()?;
         }
         if self.ranks.is_some() {
-            return self.heed_together();
+            return self.serve_requests_on_ranks();
         }
         self.grant()?;
         self.leave_if_interrupted()
@@ -159,13 +159,13 @@ impl RunDriver for Trainer<'_> {
 
     fn check_interrupt(&mut self) -> Result<(), Leave> {
         if self.ranks.is_some() {
-            return self.heed_together();
+            return self.serve_requests_on_ranks();
         }
         self.leave_if_interrupted()
     }
 
     fn reset_pass(&mut self, phase: Phase) {
-        self.shared.late.settle(&self.shared.metrics);
+        self.shared.deferred.settle(&self.shared.metrics);
         self.shared.metrics.borrow_mut().begin(phase);
         if phase == Phase::Train {
             self.shared.values.forget(Keep::Epoch);
@@ -365,8 +365,8 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn save_delayed(&mut self) -> Result<(), Leave> {
-        while let Some((tag, hook, manner)) = self.saver.waiting.pop_front() {
-            self.serving(&hook, |trainer| trainer.save(&tag, &hook, manner))?;
+        while let Some((tag, hook, options)) = self.saver.waiting.pop_front() {
+            self.serving(&hook, |trainer| trainer.save(&tag, &hook, options))?;
         }
         Ok(())
     }

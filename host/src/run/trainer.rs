@@ -1,128 +1,26 @@
 //! Runs a training from `before_run` to `after_run`.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::Device;
-use sconce_lifecycle::{Position, RunDriver};
+use sconce_lifecycle::RunDriver;
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
 use sconce_plugin_api::{Keep, Phase, Point, RUN_TIMES};
 use serde_json::{Value, json};
 
 use super::failure::Leave;
-use super::kept::{self, FinalMetrics};
-use super::losses::{Lateness, Losses};
-use super::measured::BatchSums;
-use super::outside::Outside;
-use super::ranks::Ranks;
-use super::record::Record;
-use super::resumption::Resumption;
-use super::saver::Saver;
-use super::sets::Sets;
-use super::staging::IdleUploaders;
-use super::timing::Timing;
-use super::update::Update;
-use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, TrainingPlan};
-use crate::bridge::{BridgeState, ValueContent};
+use super::ranks::state::Ranks;
+use super::weights::kept::{self, FinalMetrics};
+use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, Trainer};
+use crate::bridge::ValueContent;
 use crate::checkpoint::Store;
-use crate::data::order::Sampler;
 use crate::data::{DataFile, Dataset};
 use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::manifest::DistributedConfig;
-use crate::nn::{ModuleInfo, StatisticsLog};
-use crate::optim::Optimizer;
-use crate::task::Task;
 use crate::team::{Summation, Team};
 
-/// Trains a task and calls hooks at the mount points.
-pub struct Trainer<'run> {
-    pub(super) task: &'run mut dyn Task,
-    pub(super) optimizer: &'run mut dyn Optimizer,
-    pub(super) hooks: Dispatcher,
-    pub(super) shared: &'run BridgeState<'run>,
-    pub(super) plan: TrainingPlan,
-    /// Buffer for the values of the task's metrics.
-    pub(super) values: Vec<f64>,
-    /// What the last batch adds to the metrics.
-    pub(super) measured: BatchSums,
-    /// Whether losses and metrics stay on a device until somebody reads them.
-    pub(super) lateness: Lateness,
-    /// What copies batches to a device, between passes.
-    pub(super) uploaders: IdleUploaders,
-    /// Phase whose data a test measures.
-    pub(super) tested: Phase,
-    /// What draws the orders of epochs, from the first on.
-    pub(super) sampler: Option<Sampler>,
-    /// Counters and stage, which hooks see.
-    pub(super) position: Position,
-    pub(super) update: Update,
-    pub(super) losses: Losses,
-    pub(super) sets: Sets,
-    /// The task's modules.
-    pub(super) modules: Vec<ModuleInfo>,
-    /// Tensors of the modules, to be reported after the backward pass.
-    pub(super) records: Vec<Record>,
-    pub(super) saver: Saver,
-    pub(super) resumption: Resumption,
-    pub(super) outside: Outside<'run>,
-    pub(super) timing: Timing,
-    /// Other processes that train with this one.
-    pub(super) ranks: Option<Ranks>,
-    /// What the batch norms of the last training pass have recorded and not merged yet.
-    pub(super) statistics: RefCell<StatisticsLog>,
-}
-
-/// The device of a task's parameters.
-pub(super) fn device_of(task: &dyn Task) -> Device {
-    let first = task.parameters().iter().next();
-    first.map_or(Device::Cpu, |parameter| parameter.tensor().device().clone())
-}
-
 impl<'run> Trainer<'run> {
-    /// A run of `task` that follows `plan`, not yet started.
-    pub fn new(
-        task: &'run mut dyn Task,
-        optimizer: &'run mut dyn Optimizer,
-        mut hooks: Dispatcher,
-        shared: &'run BridgeState<'run>,
-        plan: TrainingPlan,
-    ) -> Self {
-        shared.set_groups(optimizer.groups());
-        shared.has_momentum.set(optimizer.has_momentum());
-        let modules = task.modules();
-        hooks.set_modules(&modules);
-        shared.tensors.set_parameters(task.parameters());
-        shared.gpu.set(&device_of(task));
-        let values = vec![0.0; task.metrics().len()];
-        Trainer {
-            task,
-            optimizer,
-            hooks,
-            shared,
-            position: Position::start(plan.epochs),
-            plan,
-            values,
-            measured: BatchSums::default(),
-            lateness: Lateness::default(),
-            uploaders: IdleUploaders::default(),
-            update: Update::default(),
-            losses: Losses::default(),
-            sets: Sets::default(),
-            modules,
-            records: Vec::new(),
-            saver: Saver::nowhere(),
-            resumption: Resumption::default(),
-            outside: Outside::default(),
-            timing: Timing::new(),
-            ranks: None,
-            sampler: None,
-            tested: Phase::Test,
-            statistics: RefCell::default(),
-        }
-    }
-
     /// Trains together with the other ranks of a team, over which `summation` sums the gradients.
     pub fn together(
         mut self,

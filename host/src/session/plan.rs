@@ -14,7 +14,7 @@ use crate::run::TrainingPlan;
 use crate::task::Task;
 
 /// Returns the plan of a run as JSON.
-pub(super) fn foretold(
+pub(super) fn expected(
     plan: &TrainingPlan,
     hooks: &[HookPlan],
     task: &dyn Task,
@@ -54,9 +54,10 @@ pub(super) fn foretold(
 }
 
 /// The plan as it is on each of several ranks: batches are those that one rank processes, as a pass's counters are.
-pub(super) fn on_ranks(foretold: &str, ranks: usize, batches: BatchesPer) -> String {
-    let Some(mut plan) = (serde_json::from_str::<Plan>(foretold).ok()).filter(|_| ranks > 1) else {
-        return foretold.to_owned();
+pub(super) fn on_ranks(expected_plan: &str, ranks: usize, batches: BatchesPer) -> String {
+    let Some(mut plan) = (serde_json::from_str::<Plan>(expected_plan).ok()).filter(|_| ranks > 1)
+    else {
+        return expected_plan.to_owned();
     };
     let ranks = ranks as u64;
     let update = match batches {
@@ -76,7 +77,7 @@ pub(super) fn on_ranks(foretold: &str, ranks: usize, batches: BatchesPer) -> Str
         training.batches = rounds_of(training.batches, update, first);
     }
     plan.accumulate = update.div_ceil(ranks);
-    serde_json::to_string(&plan).unwrap_or_else(|_| foretold.to_owned())
+    serde_json::to_string(&plan).unwrap_or_else(|_| expected_plan.to_owned())
 }
 
 fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value> {

@@ -48,7 +48,7 @@ pub struct Prepared {
     /// The references to metrics that wait for the hooks' creation.
     references: OpenReferences,
     /// The plan shown to hooks, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
-    foretold: String,
+    expected_plan: String,
     /// What the steps until now have taken.
     times: StartTimes,
 }
@@ -93,7 +93,7 @@ impl Checked {
         warnings.extend(scarce);
         times.model = lap.end();
         Ok(Prepared {
-            foretold: plan::foretold(&plan, &hooks, task.as_ref(), optimizer.as_ref()),
+            expected_plan: plan::expected(&plan, &hooks, task.as_ref(), optimizer.as_ref()),
             warnings,
             weights_warnings: Vec::from_iter(weights_warnings),
             manifest,
@@ -120,7 +120,7 @@ impl Prepared {
     ///
     /// If a hook can't be created, or one refers to a metric that is not published.
     pub fn rehearse(&self) -> Result<Vec<Diagnostic>, StartFailure> {
-        let rehearsed = rehearse(&self.hooks, &self.manifest, &self.foretold)?;
+        let rehearsed = rehearse(&self.hooks, &self.manifest, &self.expected_plan)?;
         self.references.check(rehearsed.declared, &self.manifest)?;
         Ok(rehearsed.warnings)
     }
@@ -129,7 +129,7 @@ impl Prepared {
     pub fn show_plan(&self, shared: &BridgeState<'_>) {
         let batches = self.manifest.distributed.batches;
         let ranks = shared.ranks().size();
-        shared.foretell(plan::on_ranks(&self.foretold, ranks, batches));
+        shared.set_plan(plan::on_ranks(&self.expected_plan, ranks, batches));
     }
 
     /// Creates the hooks, after `first` in the order of the manifest, for a run in `directory`. A run that resumes

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::{LateMetrics, Task};
+use super::{DeferredMetrics, Task};
 use crate::data::{Batch, DataFile, Dataset, First, Preprocessing};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
@@ -108,8 +108,8 @@ impl Task for Limited {
         self.task.values(sums, samples, values);
     }
 
-    fn late_metrics(&self) -> Option<Arc<dyn LateMetrics>> {
-        self.task.late_metrics()
+    fn deferred_metrics(&self) -> Option<Arc<dyn DeferredMetrics>> {
+        self.task.deferred_metrics()
     }
 
     fn learnt(&self) -> serde_json::Map<String, serde_json::Value> {

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device, Result, Tensor};
 
-use super::LateMetrics;
+use super::DeferredMetrics;
 use crate::metric::Metric;
 
 /// Metrics whose sums and values lie one after the other.
@@ -25,7 +25,7 @@ impl MetricList {
     }
 }
 
-impl LateMetrics for MetricList {
+impl DeferredMetrics for MetricList {
     fn names(&self) -> &[String] {
         &self.names
     }

@@ -1,7 +1,7 @@
 //! Tasks: model, data, loss and metrics.
 
 mod data_facts;
-mod late;
+mod deferred_metrics;
 mod limited;
 mod metric_list;
 mod supervised;
@@ -12,7 +12,7 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
 pub use data_facts::DataFacts;
-pub use late::LateMetrics;
+pub use deferred_metrics::DeferredMetrics;
 pub use limited::{DataLimits, Limited};
 pub use supervised::{Supervised, SupervisedError};
 
@@ -104,7 +104,7 @@ pub trait Task {
 
     /// How the metrics are computed when a batch's results are read from a device later; `None`: each batch's are
     /// computed at once, for which the loop waits for the device in each.
-    fn late_metrics(&self) -> Option<Arc<dyn LateMetrics>> {
+    fn deferred_metrics(&self) -> Option<Arc<dyn DeferredMetrics>> {
         None
     }
 

@@ -7,7 +7,7 @@ use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
 use super::metric_list::MetricList;
-use super::{LateMetrics, Task, split_of};
+use super::{DeferredMetrics, Task, split_of};
 use crate::data::{self, Batch, DataError, Dataset, MixedTargets, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, MetricConfig};
@@ -232,8 +232,8 @@ impl Task for Supervised {
         self.metrics.values(sums, samples, values);
     }
 
-    fn late_metrics(&self) -> Option<Arc<dyn LateMetrics>> {
-        Some(Arc::clone(&self.metrics) as Arc<dyn LateMetrics>)
+    fn deferred_metrics(&self) -> Option<Arc<dyn DeferredMetrics>> {
+        Some(Arc::clone(&self.metrics) as Arc<dyn DeferredMetrics>)
     }
 
     fn learnt(&self) -> Map<String, Value> {

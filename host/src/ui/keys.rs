@@ -177,8 +177,8 @@ mod tests {
             assert!(!choice.asks_to_stop);
         }
         press(&mut choice, KeyCode::Char('q'));
-        let deed = press(&mut choice, KeyCode::Char('y'));
-        assert_eq!(deed, Some(KeyAction::Ask(RemoteRequest::Stop)));
+        let action = press(&mut choice, KeyCode::Char('y'));
+        assert_eq!(action, Some(KeyAction::Ask(RemoteRequest::Stop)));
         assert!(!choice.asks_to_stop);
     }
 

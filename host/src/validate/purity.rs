@@ -125,7 +125,7 @@ fn compare(one: &Played, other: &Played, how: &str) -> Checked {
         let mut seen = BTreeSet::new();
         let acts = acts.iter().filter(|act| !act.is_of_the_hook());
         // Tensors may be lent several times in a call.
-        let acts = acts.filter(|act| !act.is_a_loan() || seen.insert((&act.moment, &act.deed)));
+        let acts = acts.filter(|act| !act.is_write() || seen.insert((&act.moment, &act.action)));
         acts.cloned().collect()
     };
     let (acts, others) = (of_the_run(one), of_the_run(other));

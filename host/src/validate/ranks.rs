@@ -24,7 +24,7 @@ pub(super) fn ranks(subject: &Subject) -> Checked {
     }
     let scaling = format!("asks for {} ", Request::ScaleLoss.name());
     let acts = played.recorder.acts.borrow();
-    if acts.iter().any(|act| act.deed.starts_with(&scaling)) {
+    if acts.iter().any(|act| act.action.starts_with(&scaling)) {
         changes.push("the loss");
     }
     if changes.is_empty() {

@@ -269,8 +269,9 @@ fn compare(
     }
     let again = again()?;
     let measured = measured(&whole.recorder.acts.borrow(), &again.recorder.acts.borrow());
-    let same =
-        |one: &Act, other: &Act| one == other || one.is_like(other) && measured.contains(&one.deed);
+    let same = |one: &Act, other: &Act| {
+        one == other || one.is_like(other) && measured.contains(&one.action)
+    };
     let pairs = expected.iter().zip(&found);
     let first = pairs.clone().position(|(one, other)| !same(one, other));
     let shorter = expected.len().min(found.len());

@@ -132,7 +132,7 @@ pub(super) struct Act {
     /// Name of the hook.
     pub(super) hook: String,
     /// Description of the action.
-    pub(super) deed: String,
+    pub(super) action: String,
     /// The value published, if any.
     pub(super) value: String,
 }
@@ -169,12 +169,12 @@ impl Recorder {
 }
 
 impl Witness for Recorder {
-    fn sees(&self, hook: &str, deed: &HookAction<'_>) -> std::result::Result<(), String> {
+    fn sees(&self, hook: &str, action: &HookAction<'_>) -> std::result::Result<(), String> {
         if !hook.starts_with(SUBJECT) {
             return Ok(());
         }
         // At creation these are not requests to the run, but statements about the hook itself.
-        if let HookAction::Asks { request, .. } = deed {
+        if let HookAction::Asks { request, .. } = action {
             if matches!(*request, "leave_out_point" | "declare_metric") {
                 return Ok(());
             }
@@ -185,17 +185,17 @@ impl Witness for Recorder {
             self.refused.set(self.refused.get() + 1);
             return Err("this host refuses everything: it is a test".to_owned());
         }
-        if let HookAction::Writes(collection) = deed
+        if let HookAction::Writes(collection) = action
             && !self.written.borrow().contains(collection)
         {
             self.written.borrow_mut().push(*collection);
         }
         if !self.is_deaf {
-            let (deed, value) = in_words(deed);
+            let (action, value) = in_words(action);
             self.acts.borrow_mut().push(Act {
                 moment: self.moment.borrow().clone(),
                 hook: hook.to_owned(),
-                deed,
+                action,
                 value,
             });
         }
@@ -204,8 +204,8 @@ impl Witness for Recorder {
 }
 
 /// Description of an action, and the published value with all bits of the numbers.
-fn in_words(deed: &HookAction<'_>) -> (String, String) {
-    match deed {
+fn in_words(action: &HookAction<'_>) -> (String, String) {
+    match action {
         HookAction::Asks {
             request,
             number,
@@ -229,22 +229,22 @@ fn in_words(deed: &HookAction<'_>) -> (String, String) {
 impl Act {
     /// Whether both are equal apart from the value.
     pub(super) fn is_like(&self, other: &Act) -> bool {
-        self.moment == other.moment && self.hook == other.hook && self.deed == other.deed
+        self.moment == other.moment && self.hook == other.hook && self.action == other.action
     }
 
     /// Whether a tensor was lent for writing.
-    pub(super) fn is_a_loan(&self) -> bool {
-        self.deed.starts_with("writes to ")
+    pub(super) fn is_write(&self) -> bool {
+        self.action.starts_with("writes to ")
     }
 
     /// Whether it concerns the hook alone: where it is called.
     pub(super) fn is_of_the_hook(&self) -> bool {
-        self.deed.contains(Request::ListenAtModules.name())
+        self.action.contains(Request::ListenAtModules.name())
     }
 
     /// The action in words.
     pub(super) fn told(&self) -> String {
-        format!("{} {} at {}", self.deed, self.value, self.moment)
+        format!("{} {} at {}", self.action, self.value, self.moment)
     }
 }
 
@@ -252,13 +252,13 @@ impl Act {
 pub(super) fn measured(one: &[Act], other: &[Act]) -> Vec<String> {
     let pairs = one.iter().zip(other);
     let alike = pairs.take_while(|(one, other)| one.is_like(other));
-    let mut deeds: Vec<String> = alike
+    let mut actions: Vec<String> = alike
         .filter(|(one, other)| one.value != other.value)
-        .map(|(one, _)| one.deed.clone())
+        .map(|(one, _)| one.action.clone())
         .collect();
-    deeds.sort();
-    deeds.dedup();
-    deeds
+    actions.sort();
+    actions.dedup();
+    actions
 }
 
 impl Log for Recorder {

@@ -116,7 +116,7 @@ pub trait RunDriver {
     /// # Errors
     ///
     /// [`Leave::Interrupted`], or if a request fails.
-    fn heed(&mut self) -> Result<(), Leave<Self::Error>>;
+    fn serve_requests(&mut self) -> Result<(), Leave<Self::Error>>;
 
     /// Checks for an interruption; no other requests are served.
     ///

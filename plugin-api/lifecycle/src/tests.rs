@@ -178,7 +178,7 @@ impl RunDriver for Recorder {
         Ok(())
     }
 
-    fn heed(&mut self) -> Done {
+    fn serve_requests(&mut self) -> Done {
         self.check_interrupt()
     }
 

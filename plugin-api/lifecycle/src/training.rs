@@ -33,14 +33,14 @@ fn train<R: RunDriver>(run: &mut R) -> Driven<R> {
     run.resume()?;
     run.position().consistency = Consistency::Between;
     begin(run)?;
-    run.heed()?;
+    run.serve_requests()?;
     while has_more(run) {
         match cycle(run) {
             // The rest of the batch that a hook has rolled back from is dropped.
             Err(Leave::RolledBack) => run.end_batch(),
             ended => ended?,
         }
-        run.heed()?;
+        run.serve_requests()?;
     }
     run.settle()?;
     run.call(Point::AfterLoop)
@@ -90,7 +90,7 @@ fn cycle<R: RunDriver>(run: &mut R) -> Driven<R> {
     let is_due = run.validates_after(epoch) || is_validation_due(run);
     if run.position().stage == TrainingStage::Validation && is_due {
         validate(run, false)?;
-        run.heed()?;
+        run.serve_requests()?;
     }
     run.position().stage = TrainingStage::Epoch;
     run.call(Point::AfterCycle)
@@ -132,7 +132,7 @@ fn epoch<R: RunDriver>(run: &mut R, division: EpochBatches) -> Driven<R> {
     while batch < batches {
         if begins_update(run, batch, batches) && is_validation_due(run) {
             run.validate_within()?;
-            run.heed()?;
+            run.serve_requests()?;
             if run.stopping() == Stopping::Now {
                 break;
             }
@@ -186,7 +186,7 @@ fn rest_of_update<R: RunDriver>(
         let batch = division.micro_batch(&shares, round, &update, number);
         iteration(run, data, &batch)?;
         run.show();
-        run.heed()?;
+        run.serve_requests()?;
         if run.stopping() == Stopping::Now {
             break;
         }

@@ -124,7 +124,7 @@ impl RunDriver for Drive<'_> {
         Ok(())
     }
 
-    fn heed(&mut self) -> Result<(), Leave> {
+    fn serve_requests(&mut self) -> Result<(), Leave> {
         self.check_interrupt()
     }
 

@@ -23,12 +23,12 @@ pub(crate) fn chosen(
         let text = pattern.strip_prefix('!').unwrap_or(pattern);
         let reason = task.parameter(text).err();
         let reason = reason.map_or_else(String::new, |error| format!(": {error}"));
-        let deed = if text.len() < pattern.len() {
+        let does = if text.len() < pattern.len() {
             "takes nothing away"
         } else {
             "chooses nothing"
         };
-        bail!("`{option}`: `{pattern}` {deed}{reason}");
+        bail!("`{option}`: `{pattern}` {does}{reason}");
     }
     let left: Vec<String> = left(names(), option, patterns)?
         .into_iter()
@@ -74,7 +74,7 @@ pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Res
     for pattern in patterns {
         let matcher = matcher(option, pattern)?;
         if !names.is_empty() && !names.iter().any(|name| matcher.is_match(name)) {
-            let deed = if pattern.starts_with('!') {
+            let does = if pattern.starts_with('!') {
                 "takes nothing away"
             } else {
                 "chooses nothing"
@@ -83,7 +83,7 @@ pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Res
             let hint = nearest(text, &names)
                 .map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
             bail!(
-                "`{option}`: `{pattern}` {deed}; the model has {}{hint}",
+                "`{option}`: `{pattern}` {does}; the model has {}{hint}",
                 listed(&names)
             );
         }

@@ -49,8 +49,8 @@ unsafe extern "C" fn current(context: *const c_void, loss: *mut f64) -> u32 {
     let (Some(shared), Some(loss)) = (shared, loss) else {
         return Status::INVALID.0;
     };
-    shared.late.settle(&shared.metrics);
-    match shared.late.last(shared.phase()) {
+    shared.deferred.settle(&shared.metrics);
+    match shared.deferred.last(shared.phase()) {
         Some(last) => {
             *loss = last;
             Status::OK.0
@@ -67,8 +67,8 @@ unsafe extern "C" fn recent(context: *const c_void, losses: *mut f64, count: usi
     if losses.is_null() || count == 0 {
         return 0;
     }
-    shared.late.settle(&shared.metrics);
-    let found = shared.late.recent(count);
+    shared.deferred.settle(&shared.metrics);
+    let found = shared.deferred.recent(count);
     // SAFETY: the plugin lends memory for `count` values, of which at most as many are written.
     let lent = unsafe { slice::from_raw_parts_mut(losses, found.len()) };
     lent.copy_from_slice(&found);

@@ -238,7 +238,7 @@ impl HookHost {
         };
         session::with(|session| {
             session.phase = call.phase;
-            session.open_gifts(call.gifts, begin)
+            session.open_prefetched(call.prefetched, begin)
         })
         .unwrap_or(Ok(()))?;
         let (instance, entry) = hook.entry();

@@ -15,12 +15,12 @@ use crate::bridge::refuse;
 /// The child's end of the channel, and the call in progress.
 pub(super) struct Session {
     pub(super) channel: Channel,
-    /// The order in progress; gifts are parts of it.
+    /// The order in progress; prefetched answers are parts of it.
     order: Rc<Vec<u8>>,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    gifts: Vec<Gift>,
-    /// Gifts that were used, as a bit set.
+    prefetched: Vec<PrefetchedAnswer>,
+    /// Prefetched that were used, as a bit set.
     used: u64,
     posted: Vec<u8>,
     posted_count: u32,
@@ -41,7 +41,7 @@ pub(super) struct Session {
 }
 
 /// The answer to a question, given in advance: where both are in the order.
-struct Gift {
+struct PrefetchedAnswer {
     question: Range<usize>,
     answer: Range<usize>,
 }
@@ -75,7 +75,7 @@ pub(super) fn begin(channel: Channel) {
             order: Rc::default(),
             incoming: Vec::new(),
             outgoing: Vec::new(),
-            gifts: Vec::new(),
+            prefetched: Vec::new(),
             used: 0,
             posted: Vec::new(),
             posted_count: 0,
@@ -134,7 +134,7 @@ impl From<Reply<'_>> for Answer {
 impl Session {
     /// Waits for the next order and returns a copy of it.
     pub(super) fn next_order(&mut self) -> io::Result<Rc<Vec<u8>>> {
-        self.gifts.clear();
+        self.prefetched.clear();
         self.used = 0;
         self.posted.clear();
         self.posted_count = 0;
@@ -152,11 +152,11 @@ impl Session {
         Ok(Rc::clone(&self.order))
     }
 
-    /// Finds the gifts in the order, which begin here.
-    pub(super) fn open_gifts(&mut self, gifts: u32, begin: usize) -> io::Result<()> {
+    /// Finds the prefetched answers in the order, which begin here.
+    pub(super) fn open_prefetched(&mut self, prefetched: u32, begin: usize) -> io::Result<()> {
         let order = Rc::clone(&self.order);
         let mut at = begin;
-        for _ in 0..gifts {
+        for _ in 0..prefetched {
             let rest = order.get(at..).unwrap_or_default();
             let (_, behind) =
                 postcard::take_from_bytes::<Ask<'_>>(rest).map_err(io::Error::other)?;
@@ -164,7 +164,7 @@ impl Session {
             let (_, behind) =
                 postcard::take_from_bytes::<Reply<'_>>(behind).map_err(io::Error::other)?;
             let end = order.len() - behind.len();
-            self.gifts.push(Gift {
+            self.prefetched.push(PrefetchedAnswer {
                 question: at..middle,
                 answer: middle..end,
             });
@@ -182,13 +182,13 @@ impl Session {
     }
 
     fn try_ask(&mut self, ask: &Ask<'_>) -> io::Result<Answer> {
-        if ask.is_gift()
-            && let Some(answer) = self.gift(ask)?
+        if ask.can_be_prefetched()
+            && let Some(answer) = self.answer(ask)?
         {
             return Ok(answer);
         }
         if ask.has_effect() {
-            self.gifts.clear();
+            self.prefetched.clear();
         }
         let posted = Posted {
             count: self.posted_count,
@@ -208,23 +208,25 @@ impl Session {
     }
 
     /// The answer that was given in advance, if it was.
-    fn gift(&mut self, ask: &Ask<'_>) -> io::Result<Option<Answer>> {
-        if self.gifts.is_empty() {
+    fn answer(&mut self, ask: &Ask<'_>) -> io::Result<Option<Answer>> {
+        if self.prefetched.is_empty() {
             return Ok(None);
         }
         self.outgoing.clear();
         self.outgoing = postcard::to_extend(ask, std::mem::take(&mut self.outgoing))
             .map_err(io::Error::other)?;
         let order = &self.order;
-        let is_it = |gift: &Gift| order.get(gift.question.clone()) == Some(&self.outgoing[..]);
-        let Some(number) = self.gifts.iter().position(is_it) else {
+        let is_it = |answer: &PrefetchedAnswer| {
+            order.get(answer.question.clone()) == Some(&self.outgoing[..])
+        };
+        let Some(number) = self.prefetched.iter().position(is_it) else {
             return Ok(None);
         };
         self.used |= 1 << number.min(63);
         let answer = self
-            .gifts
+            .prefetched
             .get(number)
-            .and_then(|gift| order.get(gift.answer.clone()));
+            .and_then(|answer| order.get(answer.answer.clone()));
         let reply: Reply<'_> =
             postcard::from_bytes(answer.unwrap_or_default()).map_err(io::Error::other)?;
         Ok(Some(reply.into()))
@@ -233,7 +235,7 @@ impl Session {
     /// Does what needs no answer: it travels with the next message.
     pub(super) fn post(&mut self, ask: &Ask<'_>) {
         if ask.has_effect() {
-            self.gifts.clear();
+            self.prefetched.clear();
         }
         let length = self.posted.len();
         match postcard::to_extend(ask, std::mem::take(&mut self.posted)) {

@@ -4,19 +4,19 @@
 //! and exchanges messages with it;
 //! `output` collects what it prints. `library` opens a plugin there and describes it; `proxy` is the hook's object here, whose
 //! functions (`entries`) send orders (with `payload`s); `serve` answers what the child asks, by the host's own tables (`host`);
-//! `loans` are the tensors that the hook was lent; `gifts` the answers that
+//! `borrowed` are the tensors that the hook was lent; `prefetched` the answers that
 //! are given in advance; `crash_report` is the file about an end.
 
+mod borrowed;
 mod crash_report;
 mod entries;
 mod environment;
-mod gifts;
 mod host;
 mod library;
-mod loans;
 mod orphans;
 mod output;
 mod payload;
+mod prefetched;
 mod process;
 mod proxy;
 mod python;

@@ -9,11 +9,11 @@ use sconce_plugin_api::{Phase, Point};
 
 use super::super::ending::Ending;
 use super::super::message::{Ask, Call, Create, Order, Posted, Reply, Word};
+use super::borrowed::BorrowedTensors;
 use super::crash_report::{self, Scene};
-use super::gifts::Gifts;
 use super::host::{HostTables, tables};
-use super::loans::Loans;
 use super::payload::payload;
+use super::prefetched::Prefetched;
 use super::process::HookProcess;
 use super::serve::Server;
 use crate::bridge::{begin_transaction, commit, roll_back};
@@ -28,8 +28,8 @@ pub(super) struct Proxy {
     facts: HookFacts,
     is_sandboxed: bool,
     limit: Option<Duration>,
-    gifts: Gifts,
-    loans: Loans,
+    prefetched: Prefetched,
+    borrowed: BorrowedTensors,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
     /// The state that was saved last.
@@ -69,8 +69,8 @@ impl Proxy {
             facts,
             is_sandboxed,
             limit,
-            gifts: Gifts::default(),
-            loans: Loans::default(),
+            prefetched: Prefetched::default(),
+            borrowed: BorrowedTensors::default(),
             outgoing: Vec::new(),
             incoming: Vec::new(),
             state: None,
@@ -143,8 +143,8 @@ impl Proxy {
         // SAFETY: the view's texts are borrowed for the call.
         let stream = unsafe { view.stream.read() }.unwrap_or_default();
         let place = (point, view.phase);
-        self.gifts.begin();
-        self.loans.begin();
+        self.prefetched.begin();
+        self.borrowed.begin();
         let order = Order::Call(Call {
             counters: [
                 view.epoch,
@@ -164,7 +164,7 @@ impl Proxy {
             phase: view.phase,
             stream,
             payload,
-            gifts: self.gifts.at(place).len() as u32,
+            prefetched: self.prefetched.at(place).len() as u32,
         });
         let scene = Scene {
             point: known.map_or("an unknown point", Point::name),
@@ -269,7 +269,7 @@ impl Proxy {
         };
         if let Some(place) = place {
             // SAFETY: guaranteed by the caller.
-            message = unsafe { self.with_gifts(place, message, host, context) };
+            message = unsafe { self.with_prefetched(place, message, host, context) };
         }
         let mut limit = self.limit;
         let process = self.process.as_mut().ok_or_else(|| confused(GONE))?;
@@ -281,12 +281,12 @@ impl Proxy {
             let word = postcard::from_bytes(&incoming).map_err(|error| confused(&error))?;
             match word {
                 Word::Ask(ask, posted) => {
-                    self.gifts.note(&ask);
+                    self.prefetched.note(&ask);
                     let mut server = Server {
                         tables: host,
                         context,
                         channel: &process.channel,
-                        loans: &mut self.loans,
+                        borrowed: &mut self.borrowed,
                     };
                     message.clear();
                     let asked = Instant::now();
@@ -311,7 +311,7 @@ impl Proxy {
                         tables: host,
                         context,
                         channel: &process.channel,
-                        loans: &mut self.loans,
+                        borrowed: &mut self.borrowed,
                     };
                     let mut result = Returned {
                         status: if returned.status == ENDED {
@@ -328,7 +328,7 @@ impl Proxy {
                         let taken = unsafe {
                             let refusal = take_posted(&mut server, returned.posted)?;
                             // Last, since the call has happened from here on.
-                            let given_back = server.loans.give_back(server.channel, context);
+                            let given_back = server.borrowed.give_back(server.channel, context);
                             given_back.map_err(|error| confused(&error))?;
                             refusal
                         };
@@ -338,7 +338,7 @@ impl Proxy {
                         }
                     }
                     if let Some(place) = place {
-                        self.gifts.end(place, returned.used);
+                        self.prefetched.end(place, returned.used);
                     }
                     break result;
                 }
@@ -349,12 +349,12 @@ impl Proxy {
         Ok(returned)
     }
 
-    /// Appends the gifts of a mount point to an order.
+    /// Appends the prefetched answers of a mount point to an order.
     ///
     /// # Safety
     ///
     /// As for [`carry_out`](Proxy::carry_out).
-    unsafe fn with_gifts(
+    unsafe fn with_prefetched(
         &mut self,
         place: (u32, u32),
         mut message: Vec<u8>,
@@ -368,9 +368,9 @@ impl Proxy {
             tables: host,
             context,
             channel: &process.channel,
-            loans: &mut self.loans,
+            borrowed: &mut self.borrowed,
         };
-        for question in self.gifts.at(place) {
+        for question in self.prefetched.at(place) {
             if let Ok(ask) = postcard::from_bytes(question) {
                 message.extend_from_slice(question);
                 // SAFETY: guaranteed by the caller.

@@ -7,8 +7,8 @@ use sconce_plugin_api::ext::{Collection, Keep, MetricAbi, TensorAbi};
 
 use super::super::channel::{Arena, Channel};
 use super::super::message::{Ask, Reply, TensorForm};
+use super::borrowed::BorrowedTensors;
 use super::host::HostTables;
-use super::loans::Loans;
 
 /// What is needed to answer.
 pub(super) struct Server<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Server<'a> {
     /// The host's argument for the call in progress.
     pub(super) context: *const c_void,
     pub(super) channel: &'a Channel,
-    pub(super) loans: &'a mut Loans,
+    pub(super) borrowed: &'a mut BorrowedTensors,
 }
 
 /// The largest number of dimensions of a tensor that a hook gives.
@@ -176,7 +176,7 @@ impl Server<'_> {
                 };
             }
             match self
-                .loans
+                .borrowed
                 .lend((collection, index, writable), &tensor, self.channel)
             {
                 Ok(lent) => Reply {
@@ -279,7 +279,7 @@ impl Server<'_> {
             Keep::Checkpoint => Collection::Checkpoint,
             _ => Collection::Published,
         };
-        if !self.loans.has_any_of(collection) {
+        if !self.borrowed.has_any_of(collection) {
             return None;
         }
         let mut index = 0;
@@ -296,7 +296,7 @@ impl Server<'_> {
     /// Forgets a tensor that was lent, if what replaces or removes it has succeeded.
     fn forget_if(&mut self, status: u32, replaced: Option<(Collection, usize)>) {
         if let (true, Some((collection, index))) = (status == Status::OK.0, replaced) {
-            self.loans.forget(collection, index);
+            self.borrowed.forget(collection, index);
         }
     }
 }

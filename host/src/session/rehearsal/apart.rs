@@ -15,7 +15,7 @@ use crate::manifest::Manifest;
 pub(super) fn rehearse(
     plan: &HookPlan,
     manifest: &Manifest,
-    foretold: &str,
+    expected_plan: &str,
 ) -> Result<Rehearsed, Diagnostic> {
     let place = tempfile::Builder::new().prefix("sconce-check-").tempdir();
     let place = place.map_err(|error| {
@@ -25,7 +25,7 @@ pub(super) fn rehearse(
     })?;
     let said = Warnings::default();
     let shared = BridgeState::new(&said);
-    shared.foretell(foretold.to_owned());
+    shared.set_plan(expected_plan.to_owned());
     shared.register(&plan.spec.name);
     let resolved: Arc<str> = manifest.resolved().to_string().into();
     let blueprint = plan.blueprint(&resolved, place.path(), manifest.seed);

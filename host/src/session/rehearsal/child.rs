@@ -34,7 +34,7 @@ fn try_answer() -> io::Result<()> {
     crate::expendable::settle_in();
     let words = Words::new(File::create(&order.answer)?);
     let shared = BridgeState::new(&words);
-    shared.foretell(order.plan.clone());
+    shared.set_plan(order.plan.clone());
     for (index, hook) in order.hooks.iter().enumerate() {
         words.begin(index)?;
         let word = match create(hook, &order, &shared) {

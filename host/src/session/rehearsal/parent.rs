@@ -23,14 +23,14 @@ use crate::subprocess::{self, ending, last_lines, watch};
 pub fn rehearse(
     plans: &[HookPlan],
     manifest: &Manifest,
-    foretold: &str,
+    expected_plan: &str,
 ) -> Result<Rehearsed, StartFailure> {
     let mut found = RehearsalFindings::default();
     let mut next = 0;
     while next < plans.len() {
         let rest = plans.get(next..).unwrap_or_default();
         if let Some(plan) = rest.first().filter(|plan| plan.is_isolated()) {
-            match apart::rehearse(plan, manifest, foretold) {
+            match apart::rehearse(plan, manifest, expected_plan) {
                 Ok(said) => found.add(said),
                 Err(problem) => found.problems.push(problem),
             }
@@ -41,7 +41,7 @@ pub fn rehearse(
         let rest = rest
             .get(..isolated.unwrap_or(rest.len()))
             .unwrap_or_default();
-        match attempt(rest, manifest, foretold) {
+        match attempt(rest, manifest, expected_plan) {
             Ok(attempt) => next += found.take(&attempt, rest, manifest),
             Err(error) => {
                 let warning = format!(
@@ -69,7 +69,7 @@ struct Attempt {
     errors: String,
 }
 
-fn attempt(plans: &[HookPlan], manifest: &Manifest, foretold: &str) -> io::Result<Attempt> {
+fn attempt(plans: &[HookPlan], manifest: &Manifest, expected_plan: &str) -> io::Result<Attempt> {
     let place = tempfile::Builder::new().prefix("sconce-check-").tempdir()?;
     let directory = place.path().join("run");
     std::fs::create_dir(&directory)?;
@@ -77,7 +77,7 @@ fn attempt(plans: &[HookPlan], manifest: &Manifest, foretold: &str) -> io::Resul
         answer: place.path().join("answer.jsonl"),
         directory,
         manifest: manifest.resolved().to_string(),
-        plan: foretold.to_owned(),
+        plan: expected_plan.to_owned(),
         seed: manifest.seed,
         hooks: plans.iter().map(ordered).collect(),
     };

@@ -1,0 +1,285 @@
+//! Checks for NaN and infinity. The first loss or gradient that is not finite ends the run before it reaches
+//! a parameter, after a second pass over the batch that locates the cause.
+//!
+//! Only with `train.check_finite`; without it, the first such loss causes a warning. The loss is read anyway;
+//! checking the gradients costs a pass over them.
+
+use candle_core::backprop::GradStore;
+use candle_core::{DType, Result, Tensor};
+use sconce_lifecycle::Position;
+use sconce_plugin_api::Phase;
+
+use super::modules::watched;
+use super::record::{Slot, content};
+use crate::data::Batch;
+use crate::gradients::Gradients;
+use crate::nn::ops::device;
+use crate::nn::ops::vectors::{Reduction, Slices, reduce_on_device};
+use crate::nn::{ModuleInfo, Pass, Taps, ops};
+use crate::run::failure::moment;
+use crate::run::{Divergence, RunError, Trainer};
+
+impl Trainer<'_> {
+    /// Rejects a training loss that is not finite, or warns about the first one. One that is still on a device is looked at
+    /// when it is read, or by [`check_gradients`](Self::check_gradients).
+    pub(in crate::run) fn check_loss(
+        &mut self,
+        batch: &Batch,
+    ) -> std::result::Result<(), RunError> {
+        let Some(loss) = self.position.pass.loss else {
+            return Ok(());
+        };
+        if self.plan.check_finite && !loss.is_finite() {
+            let what = format!("the loss is {loss}");
+            return Err(self.not_finite(what, batch));
+        }
+        if !loss.is_finite() || self.losses.first.is_none() {
+            let at = self.position.clone();
+            self.note_loss(loss, &at);
+        }
+        Ok(())
+    }
+
+    /// Remembers the first finite training loss, and warns about the first one that is not.
+    pub(in crate::run) fn note_loss(&mut self, loss: f64, at: &Position) {
+        if loss.is_finite() {
+            self.losses.first = self.losses.first.or(Some(loss));
+        } else if self.losses.bad.is_none() && !self.plan.check_finite {
+            self.losses.bad = Some(at.iteration);
+            self.shared.warn(&format!(
+                "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
+                 tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \
+                 learning rate may help",
+                moment(at),
+                loss
+            ));
+        }
+    }
+
+    /// Whether training has diverged, judging by the loss of its last epoch.
+    pub(in crate::run) fn divergence(&self) -> Option<Divergence> {
+        let last = self.shared.read_metrics().of(Phase::Train).get("loss")?;
+        let first = self.losses.first;
+        // A loss that starts near 0 may grow a lot and still be small.
+        let most = 1000.0 * first.map_or(f64::INFINITY, |first| first.abs().max(1.0));
+        (!last.is_finite() || last.abs() > most).then_some(Divergence { first, last })
+    }
+
+    /// Rejects a batch's gradients if one is not finite.
+    pub(in crate::run) fn check_gradients(
+        &mut self,
+        gradients: &Gradients,
+        batch: &Batch,
+    ) -> std::result::Result<(), RunError> {
+        if !self.plan.check_finite {
+            return Ok(());
+        }
+        let found = if self.deferral.is_apart {
+            self.look_on_device(gradients)
+        } else {
+            self.look_at_each(gradients)
+        };
+        let (loss, bad) =
+            found.map_err(|error| RunError::task("looking at gradients", &self.position, error))?;
+        if let Some(loss) = loss.filter(|loss| !loss.is_finite()) {
+            return Err(self.not_finite(format!("the loss is {loss}"), batch));
+        }
+        // The backward pass reaches the last parameters first.
+        let what = match bad.as_slice() {
+            [] => return Ok(()),
+            [only] => format!("the gradient of the parameter {only} is not finite"),
+            [last, .., first] => format!(
+                "the gradient of the parameter {first} is not finite, as are those of {} more, up to {last}",
+                bad.len() - 1
+            ),
+        };
+        Err(self.not_finite(what, batch))
+    }
+
+    /// The names of the parameters whose gradients are not finite.
+    fn look_at_each(&self, gradients: &Gradients) -> Result<(Option<f64>, Vec<String>)> {
+        let mut bad = Vec::new();
+        for (index, parameter) in self.task.parameters().iter().enumerate() {
+            if let Some(gradient) = gradients.at(index)
+                && !ops::is_finite(gradient)?
+            {
+                bad.push(format!("`{}`", parameter.name()));
+            }
+        }
+        Ok((None, bad))
+    }
+
+    /// The batch's loss, and the names of the parameters whose gradients are not finite, all fetched from a device at once.
+    ///
+    /// The host waits for the backward pass here, as the update must not be queued before the gradients are known to be
+    /// finite: nothing can take an update back. What the device loses is the time to queue the update, not that of a fetch
+    /// for each parameter.
+    fn look_on_device(&mut self, gradients: &Gradients) -> Result<(Option<f64>, Vec<String>)> {
+        let waiting = self.shared.deferred.newest_loss();
+        let (names, visible): (Vec<_>, Vec<_>) = (self.task.parameters().iter().enumerate())
+            .filter_map(|(index, parameter)| {
+                let gradient = gradients.at(index)?.detach();
+                Some((parameter.name(), (gradient, Slices::WHOLE)))
+            })
+            .unzip();
+        let loss = waiting.as_ref().map(|loss| -> Result<Tensor> {
+            let loss = loss.detach();
+            loss.to_dtype(DType::F64)?.reshape(1)
+        });
+        let counts = reduce_on_device(&visible, Reduction::NotFinite)?;
+        let values: Vec<Tensor> = loss.transpose()?.into_iter().chain(counts).collect();
+        if values.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let fetched: Vec<f64> = device::fetch(&Tensor::cat(&values, 0)?)?.to_vec1()?;
+        let mut fetched = fetched.into_iter();
+        let loss = waiting.and_then(|_| fetched.next());
+        let bad = names.into_iter().zip(fetched);
+        let bad = bad.filter(|(_, count)| *count > 0.0);
+        let bad = bad.map(|(name, _)| format!("`{name}`")).collect();
+        if loss.is_some() && self.position.pass.loss_waits {
+            self.position.pass.loss = loss;
+            self.position.pass.loss_waits = false;
+        }
+        Ok((loss, bad))
+    }
+
+    fn not_finite(&mut self, what: String, batch: &Batch) -> RunError {
+        let place = match self.origin_of_bad(batch) {
+            Ok(Some(place)) => format!("it began {place}"),
+            Ok(None) => {
+                "in a second pass over the batch every module's numbers are finite: a hook, \
+                         or the scale of the loss, made it"
+                    .to_owned()
+            }
+            Err(error) => format!("the second pass over the batch failed: {error}"),
+        };
+        RunError::not_finite(&self.position, what, place)
+    }
+
+    /// Locates the first value that is not finite. It may arise before the model, in a module's forward pass,
+    /// in the loss, or in a module's backward pass.
+    fn origin_of_bad(&mut self, batch: &Batch) -> Result<Option<String>> {
+        for parameter in self.task.parameters().iter() {
+            if !ops::is_finite(parameter.tensor())? {
+                let name = parameter.name();
+                return Ok(Some(format!("in the parameter `{name}`, before the batch")));
+            }
+        }
+        for (name, tensor) in [("inputs", &batch.inputs), ("targets", &batch.targets)] {
+            if !ops::is_finite(tensor)? {
+                return Ok(Some(format!("in the batch's {name}")));
+            }
+        }
+        let mut watch = FiniteWatch::default();
+        let pass = Pass::training().at(self.moment()).within(self.shared);
+        let outputs = self.task.forward(batch, &mut pass.with_taps(&mut watch))?;
+        if let Some(module) = watch.bad {
+            let ModuleInfo { name, kind } = module;
+            return Ok(Some(format!(
+                "in the forward pass of the module `{name}` ({kind}), whose input is finite"
+            )));
+        }
+        if !ops::is_finite(&outputs)? {
+            return Ok(Some(
+                "in the forward pass, outside of its modules".to_owned(),
+            ));
+        }
+        let mut pass = Pass::training().at(self.moment()).within(self.shared);
+        let loss = self.task.loss(batch, &outputs, &mut pass)?;
+        if !ops::is_finite(&loss)? {
+            return Ok(Some(
+                "in the loss: the model's outputs are finite".to_owned(),
+            ));
+        }
+        let store = ops::backward(&loss, 1.0)?;
+        self.origin_in_backward(&watch, &store)
+    }
+
+    /// Searches in the order of the backward pass. That is from the last module to the first, nested modules
+    /// after the one that contains them.
+    fn origin_in_backward(&self, watch: &FiniteWatch, store: &GradStore) -> Result<Option<String>> {
+        let is_bad = |slot: &Slot| match content(slot) {
+            Some(gradient) => ops::is_finite(&gradient).map(|is_finite| !is_finite),
+            None => Ok(false),
+        };
+        let mut found: Option<&ModuleInfo> = None;
+        for (module, of_input, of_output) in watch.slots.iter().rev() {
+            let is_inside = |outer: &ModuleInfo| is_inside(&module.name, &outer.name);
+            if found.is_some_and(|outer| !is_inside(outer)) {
+                break;
+            }
+            if is_bad(of_output)? {
+                let ModuleInfo { name, kind } = module;
+                return Ok(Some(match found {
+                    Some(outer) => backward_of(outer),
+                    None => format!(
+                        "in the backward pass, in what comes behind the module `{name}` ({kind})"
+                    ),
+                }));
+            }
+            if is_bad(of_input)? || self.has_bad_gradient(store, &module.name)? {
+                found = Some(module);
+            }
+        }
+        Ok(found.map(backward_of))
+    }
+
+    /// Whether a parameter of a module has a gradient that is not finite.
+    fn has_bad_gradient(&self, store: &GradStore, module: &str) -> Result<bool> {
+        for parameter in self.task.parameters().iter() {
+            if is_inside(parameter.name(), module)
+                && let Some(gradient) = store.get(parameter.tensor())
+                && !ops::is_finite(gradient)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether `name` is nested in `module`.
+fn is_inside(name: &str, module: &str) -> bool {
+    let rest = name.strip_prefix(module);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn backward_of(ModuleInfo { name, kind }: &ModuleInfo) -> String {
+    format!(
+        "in the backward pass of the module `{name}` ({kind}), whose output's gradient is finite"
+    )
+}
+
+/// Checks the output of every module, and keeps the slots of its gradients.
+#[derive(Default)]
+struct FiniteWatch {
+    /// The first module with a finite input and an output that is not.
+    bad: Option<ModuleInfo>,
+    /// The modules in the order in which they finished, with the gradients of input and output.
+    slots: Vec<(ModuleInfo, Slot, Slot)>,
+    /// The input gradients of modules still running.
+    open: Vec<Slot>,
+}
+
+impl Taps for FiniteWatch {
+    fn listens(&mut self, _module: &ModuleInfo) -> bool {
+        true
+    }
+
+    fn enter(&mut self, _module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>> {
+        let (input, slot) = watched(input)?;
+        self.open.push(slot);
+        Ok(Some(input))
+    }
+
+    fn leave(&mut self, module: &ModuleInfo, input: &Tensor, output: Tensor) -> Result<Tensor> {
+        let of_input = self.open.pop().unwrap_or_default();
+        if self.bad.is_none() && !ops::is_finite(&output)? && ops::is_finite(input)? {
+            self.bad = Some(module.clone());
+        }
+        let (output, of_output) = watched(&output)?;
+        self.slots.push((module.clone(), of_input, of_output));
+        Ok(output)
+    }
+}

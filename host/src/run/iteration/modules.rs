@@ -1,0 +1,326 @@
+//! Hooks at the model's modules: during the forward pass, and after the backward pass.
+//!
+//! If a hook wants gradients, a module's input and output pass through an identity operation that keeps the
+//! gradient in its backward pass. Otherwise nothing is added to the graph.
+
+use std::cell::RefCell;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use candle_core::backend::BackendStorage;
+use candle_core::backprop::GradStore;
+use candle_core::{CpuStorage, CudaStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
+use sconce_lifecycle::Position;
+use sconce_plugin_api::abi::{ModuleAbi, TextAbi};
+use sconce_plugin_api::{Phase, Point};
+
+use super::record::{Record, Slot, content};
+use super::statistics::merge;
+use crate::bridge::{BridgeState, ModuleTensors};
+use crate::data::Batch;
+use crate::dispatch::{Dispatcher, HookFault};
+use crate::nn::{ModuleInfo, Pass, PassPosition, StatisticsLog, Taps, ops};
+use crate::run::{RunError, Trainer};
+
+/// Calls hooks at the modules of one forward pass.
+struct ModuleTaps<'a, 'run> {
+    hooks: &'a mut Dispatcher,
+    position: &'a Position,
+    shared: &'run BridgeState<'run>,
+    modules: &'a [ModuleInfo],
+    records: &'a mut Vec<Record>,
+    phase: Phase,
+    /// Statistics of batch norms that are merged after the pass, unless a hook may look at the running ones before.
+    statistics: Option<&'a RefCell<StatisticsLog>>,
+    /// The fault that ended the pass, if any.
+    fault: Option<Box<HookFault>>,
+    /// Time spent in hooks.
+    spent: Duration,
+}
+
+impl ModuleTaps<'_, '_> {
+    fn index(&self, module: &ModuleInfo) -> Option<usize> {
+        self.modules
+            .iter()
+            .position(|known| known.name == module.name)
+    }
+
+    fn wants_gradients(&mut self, index: usize) -> bool {
+        self.phase == Phase::Train
+            && self
+                .hooks
+                .listens(Point::ModuleBackward, index, self.position)
+    }
+}
+
+impl Taps for ModuleTaps<'_, '_> {
+    fn listens(&mut self, module: &ModuleInfo) -> bool {
+        self.index(module).is_some_and(|index| {
+            self.wants_gradients(index)
+                || self
+                    .hooks
+                    .listens(Point::ModuleForward, index, self.position)
+        })
+    }
+
+    fn enter(&mut self, module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>> {
+        let Some(index) = self.index(module) else {
+            return Ok(None);
+        };
+        if self.wants_gradients(index) {
+            let (input, input_gradient) = watched(input)?;
+            self.records.push(Record {
+                module: index,
+                input: input.clone(),
+                input_gradient,
+                output: None,
+            });
+            return Ok(Some(input));
+        }
+        let listens = self
+            .hooks
+            .listens(Point::ModuleForward, index, self.position);
+        Ok(listens.then(|| input.clone()))
+    }
+
+    fn leave(&mut self, module: &ModuleInfo, input: &Tensor, output: Tensor) -> Result<Tensor> {
+        let Some(index) = self.index(module) else {
+            return Ok(output);
+        };
+        let open = (self.records.iter_mut().rev())
+            .find(|record| record.module == index && record.output.is_none());
+        let output = match open {
+            Some(record) => {
+                let (output, slot) = watched(&output)?;
+                record.output = Some((output.clone(), slot));
+                output
+            }
+            None => output,
+        };
+        if self
+            .hooks
+            .listens(Point::ModuleForward, index, self.position)
+        {
+            self.statistics.map_or(Ok(()), merge)?;
+            let start = Instant::now();
+            let tensors = [Some(input.clone()), Some(output.clone()), None, None];
+            let called = call(
+                Point::ModuleForward,
+                (index, module),
+                tensors,
+                self.hooks,
+                self.position,
+                self.shared,
+            );
+            self.spent += start.elapsed();
+            if let Err(fault) = called {
+                self.fault = Some(fault);
+                bail!("a hook failed");
+            }
+        }
+        Ok(output)
+    }
+}
+
+/// Calls the hooks of a mount point at a module.
+fn call(
+    point: Point,
+    (index, module): (usize, &ModuleInfo),
+    tensors: ModuleTensors,
+    hooks: &mut Dispatcher,
+    position: &Position,
+    shared: &BridgeState<'_>,
+) -> std::result::Result<(), Box<HookFault>> {
+    let payload = ModuleAbi {
+        name: TextAbi::new(&module.name),
+        kind: TextAbi::new(module.kind),
+    };
+    shared.tensors.set_module(tensors);
+    let called = hooks.call_module(point, (index, &payload), position, shared);
+    shared.tensors.clear_module();
+    called
+}
+
+impl Trainer<'_> {
+    /// The current point in the run, used as the key of random numbers in a pass.
+    pub(in crate::run) fn moment(&self) -> PassPosition {
+        PassPosition {
+            seed: self.plan.seed,
+            epoch: self.position.epoch,
+            iteration: self.batch_number(),
+        }
+    }
+
+    /// Number of the current batch in the one order of batches that all ranks share: the key of its random numbers.
+    fn batch_number(&self) -> u64 {
+        match self.position.phase {
+            Phase::Train => self.position.round.number,
+            _ => self.position.number,
+        }
+    }
+
+    /// Computes the outputs of a batch, calling hooks at modules on the way.
+    pub(in crate::run) fn outputs(
+        &mut self,
+        batch: &Batch,
+        phase: Phase,
+    ) -> std::result::Result<Tensor, RunError> {
+        let start = Instant::now();
+        self.records.clear();
+        let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
+            || self.hooks.is_subscribed(Point::ModuleBackward, phase);
+        let mut pass = Pass::new(phase == Phase::Train)
+            .at(self.moment())
+            .within(self.shared);
+        let mut statistics = None;
+        if phase == Phase::Train {
+            self.statistics.borrow_mut().clear();
+            pass = pass.collecting(&self.statistics);
+            // On several ranks those of all batches of an update are merged, with it.
+            statistics = self.ranks.is_none().then_some(&self.statistics);
+        }
+        if let Some(ranks) = &self.ranks
+            && ranks.synchronises_batch_norm()
+        {
+            let counts = !self.position.round.is_repeated;
+            pass = pass.across(Arc::new(ranks.team.clone()), counts);
+        }
+        let mut fault = None;
+        let outputs = if is_tapped {
+            let mut taps = ModuleTaps {
+                hooks: &mut self.hooks,
+                position: &self.position,
+                shared: self.shared,
+                modules: &self.modules,
+                records: &mut self.records,
+                phase,
+                statistics,
+                fault: None,
+                spent: Duration::ZERO,
+            };
+            let outputs = self.task.forward(batch, &mut pass.with_taps(&mut taps));
+            let spent = taps.spent;
+            fault = taps.fault.take();
+            self.timing.pass.forward += start.elapsed().saturating_sub(spent);
+            outputs
+        } else {
+            let mut pass = pass;
+            let outputs = self.task.forward(batch, &mut pass);
+            self.timing.pass.forward += start.elapsed();
+            outputs
+        };
+        let start = Instant::now();
+        let merged = statistics.map_or(Ok(()), merge);
+        self.timing.pass.forward += start.elapsed();
+        if let Some(fault) = fault {
+            return Err(RunError::Hook(fault));
+        }
+        let outputs = outputs.and_then(|outputs| merged.map(|()| outputs));
+        outputs.map_err(|error| RunError::task("the forward pass", &self.position, error))
+    }
+
+    /// Reports gradients at modules to hooks, last module first.
+    pub(in crate::run) fn call_module_backward(
+        &mut self,
+        store: &GradStore,
+    ) -> std::result::Result<(), RunError> {
+        let records = std::mem::take(&mut self.records);
+        for record in records.into_iter().rev() {
+            let Some((output, slot)) = record.output else {
+                continue;
+            };
+            // No gradient: the loss does not depend on the module's output.
+            let gradient =
+                |slot: &Slot, tensor: &Tensor| content(slot).or_else(|| store.get(tensor).cloned());
+            let Some(output_gradient) = gradient(&slot, &output) else {
+                continue;
+            };
+            let input_gradient = gradient(&record.input_gradient, &record.input);
+            let Some(module) = self.modules.get(record.module) else {
+                continue;
+            };
+            let tensors = [
+                Some(record.input),
+                Some(output),
+                input_gradient,
+                Some(output_gradient),
+            ];
+            call(
+                Point::ModuleBackward,
+                (record.module, module),
+                tensors,
+                &mut self.hooks,
+                &self.position,
+                self.shared,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the same values with a slot for their gradient. A tensor that does not depend on any trained
+/// parameter becomes a variable, so that it gets a gradient too; tensors of non-float types get none.
+pub(in crate::run) fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
+    let slot = Slot::default();
+    if !tensor.dtype().is_float() {
+        return Ok((tensor.clone(), slot));
+    }
+    if !tensor.track_op() || ops::is_constant(tensor) {
+        let variable = Var::from_tensor(&tensor.detach())?;
+        return Ok((variable.as_tensor().clone(), slot));
+    }
+    let identity = Identity {
+        gradient: Arc::clone(&slot),
+    };
+    let is_part = tensor.layout().start_offset() > 0 && !tensor.device().is_cpu();
+    let tensor = if is_part {
+        tensor.force_contiguous()?
+    } else {
+        tensor.contiguous()?
+    };
+    Ok((ops::apply1(&tensor, identity)?, slot))
+}
+
+/// An identity that keeps the gradient passing through it, which may arrive in parts.
+struct Identity {
+    gradient: Slot,
+}
+
+impl CustomOp1 for Identity {
+    fn name(&self) -> &'static str {
+        "module-tap"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let Some((start, end)) = layout.contiguous_offsets() else {
+            bail!("a module's tensor is not contiguous");
+        };
+        let copy = match storage {
+            CpuStorage::F32(values) => CpuStorage::F32(part(values, start, end)),
+            CpuStorage::F64(values) => CpuStorage::F64(part(values, start, end)),
+            CpuStorage::F16(values) => CpuStorage::F16(part(values, start, end)),
+            CpuStorage::BF16(values) => CpuStorage::BF16(part(values, start, end)),
+            _ => bail!("a module's tensor is of a type without gradients"),
+        };
+        Ok((copy, layout.shape().clone()))
+    }
+
+    /// Given contiguous tensors alone that begin where their storage does.
+    fn cuda_fwd(&self, storage: &CudaStorage, layout: &Layout) -> Result<(CudaStorage, Shape)> {
+        Ok((storage.try_clone(layout)?, layout.shape().clone()))
+    }
+
+    fn bwd(&self, _input: &Tensor, _output: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let mut slot = self.gradient.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = match slot.take() {
+            Some(before) => before.add(gradient)?,
+            None => gradient.clone(),
+        };
+        *slot = Some(sum);
+        Ok(Some(gradient.clone()))
+    }
+}
+
+fn part<T: Clone>(values: &[T], start: usize, end: usize) -> Vec<T> {
+    values.get(start..end).unwrap_or_default().to_vec()
+}

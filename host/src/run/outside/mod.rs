@@ -1,0 +1,6 @@
+//! Where requests from outside come from, and who observes the run.
+
+pub(in crate::run) mod interrupt;
+pub(in crate::run) mod observer;
+pub(in crate::run) mod remote;
+pub(in crate::run) mod sources;
