@@ -20,7 +20,7 @@ use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::manifest::DistributedConfig;
 use crate::team::{Summation, Team};
 
-impl<'run> Trainer<'run> {
+impl Trainer<'_> {
     /// Trains together with the other ranks of a team, over which `summation` sums the gradients.
     pub fn together(
         mut self,
