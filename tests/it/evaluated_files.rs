@@ -155,8 +155,170 @@ fn a_part_with_a_file_of_its_own_is_known_too() {
     assert_eq!(found.expect(0, &[]).stdout, expected);
 }
 
+/// Trains on data with a test part of their own, takes the training data and the plugins away, and evaluates the test part by
+/// the model alone: the metrics are those of the run.
+fn assert_alike(place: &Workplace, data: Value, model: Value, input: &[&str]) {
+    let manifest = edit(edit(tiny(), "/data", data), "/hooks", json!([]));
+    let manifest = edit(manifest, "/model", model);
+    let is_classes = input.iter().all(|argument| !argument.contains("numbers"));
+    let (loss, metrics) = if is_classes {
+        ("cross-entropy", json!(["accuracy"]))
+    } else {
+        ("mse", json!(["mae"]))
+    };
+    let manifest = edit(manifest, "/loss", json!({"kind": loss}));
+    place
+        .run(&edit(manifest, "/metrics", metrics))
+        .expect(0, &[]);
+    let expected = eval(place, &["out", "--phase", "test"])
+        .expect(0, &[])
+        .stdout;
+    assert!(expected.contains("test/loss"), "{expected}");
+    fs::remove_dir_all(place.path("training")).expect("removed");
+    fs::remove_dir_all(place.path("plugins")).expect("removed");
+    let found = eval(place, &[&["out/model", "--input"], input].concat()).expect(0, &[]);
+    assert_eq!(found.stdout, expected.replace("test/", "input/"));
+}
+
 #[test]
-fn files_without_targets_are_evaluated_through_the_manifest() {
+fn images_in_folders_named_after_classes_are_evaluated() {
+    let place = Workplace::new(&[]);
+    let image = |name: &str, grey: usize| {
+        let path = place.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(
+            path,
+            format!("P2 4 4 255 {}", format!("{grey} ").repeat(16)),
+        )
+        .expect("written");
+    };
+    for index in 0..8 {
+        image(&format!("training/cat/{index}.pgm"), index * 5);
+        image(&format!("training/dog/{index}.pgm"), 150 + index * 5);
+    }
+    for index in 0..3 {
+        image(&format!("more/dog/{index}.pgm"), index * 80);
+    }
+    image("more/cat/0.pgm", 20);
+    let data = json!({"kind": "image-folder", "directory": "training", "mode": "grey", "val": {"count": 4}, "test": {"file": "more"}});
+    assert_alike(
+        &place,
+        data,
+        json!({"kind": "mlp", "hidden": [4]}),
+        &["more"],
+    );
+    let twice = eval(
+        &place,
+        &["out/model", "--input", "more", "--targets", "more"],
+    );
+    twice.expect(
+        2,
+        &["`more` has the targets of its samples in it: leave `--targets` out"],
+    );
+    image("more/dgo/0.pgm", 9);
+    eval(&place, &["out/model", "--input", "more"]).expect(2, &["dgo", "dog"]);
+}
+
+#[test]
+fn images_of_an_idx_file_are_evaluated_with_the_file_of_their_labels() {
+    let place = Workplace::new(&[]);
+    let file = |name: &str, dimensions: &[u32], bytes: &mut dyn Iterator<Item = u8>| {
+        let path = place.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        let mut file = vec![0, 0, 8, dimensions.len() as u8];
+        file.extend(dimensions.iter().flat_map(|side| side.to_be_bytes()));
+        file.extend(bytes);
+        fs::write(path, file).expect("written");
+    };
+    for (part, count) in [("training", 20), ("more", 6)] {
+        let pixels = &mut (0..count * 9).map(|index| (index * 7 % 251) as u8);
+        file(&format!("{part}/x"), &[count, 3, 3], pixels);
+        file(
+            &format!("{part}/y"),
+            &[count],
+            &mut (0..count).map(|index| (index % 3) as u8),
+        );
+    }
+    let data = json!({"kind": "idx", "images": "training/x", "labels": "training/y", "classes": ["a", "b", "c"],
+        "val": {"count": 4}, "test": {"images": "more/x", "labels": "more/y"}});
+    let input = ["more/x", "--targets", "more/y"];
+    assert_alike(&place, data, json!({"kind": "mlp", "hidden": [4]}), &input);
+    let alone = eval(&place, &["out/model", "--input", "more/x"]);
+    alone.expect(
+        2,
+        &[
+            "without targets",
+            "`--targets FILE` names the IDX file of their labels",
+        ],
+    );
+    file("short", &[5], &mut (0..5));
+    eval(
+        &place,
+        &["out/model", "--input", "more/x", "--targets", "short"],
+    )
+    .expect(2, &["short", "5"]);
+}
+
+#[test]
+fn arrays_are_evaluated_with_their_targets() {
+    let npy = |path: &std::path::Path, shape: &str, values: &[f32]| {
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        bytes.extend(format!("{header:<117}\n").as_bytes());
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        fs::write(path, bytes).expect("written");
+    };
+    let place = Workplace::new(&[]);
+    let numbers: Vec<f32> = (0..60).map(|x| (x * x % 17) as f32).collect();
+    npy(&place.path("training/x.npy"), "(20, 3)", &numbers);
+    npy(
+        &place.path("training/numbers.npy"),
+        "(20, 1)",
+        &numbers[..20],
+    );
+    npy(&place.path("more/x.npy"), "(5, 3)", &numbers[..15]);
+    npy(&place.path("more/numbers.npy"), "(5, 1)", &numbers[20..25]);
+    let data = json!({"kind": "npy", "inputs": "training/x.npy", "targets": "training/numbers.npy", "standardise": true,
+        "target_scaling": "standard", "val": {"count": 4},
+        "test": {"inputs": "more/x.npy", "targets": "more/numbers.npy"}});
+    let model = json!({"kind": "mlp", "hidden": [4]});
+    let input = ["more/x.npy", "--targets", "more/numbers.npy"];
+    assert_alike(&place, data, model.clone(), &input);
+    let alone = eval(&place, &["out/model", "--input", "more/x.npy"]);
+    alone.expect(2, &["`--targets FILE` names the NumPy file of the targets"]);
+    let part = eval(
+        &place,
+        &["out/model", "--input", "more/x.npy", "--phase", "val"],
+    );
+    part.expect(2, &["rows"]);
+
+    let place = Workplace::new(&[]);
+    fs::create_dir(place.path("training")).expect("made");
+    let tensors = |file: &str, count: usize| {
+        let device = candle_core::Device::Cpu;
+        let inputs = candle_core::Tensor::from_slice(&numbers[..count * 3], (count, 3), &device);
+        let targets: Vec<i64> = (0..count as i64).map(|row| row % 3).collect();
+        let targets = candle_core::Tensor::from_slice(&targets, count, &device);
+        let named = [("x", inputs), ("y", targets)]
+            .map(|(name, tensor)| (name.to_owned(), tensor.expect("a tensor")));
+        let named = std::collections::HashMap::from(named);
+        candle_core::safetensors::save(&named, place.path(file)).expect("written");
+    };
+    tensors("training/a.safetensors", 20);
+    tensors("b.safetensors", 6);
+    let data = json!({"kind": "safetensors", "file": "training/a.safetensors", "inputs": "x", "targets": "y",
+        "val": {"count": 4}, "test": {"file": "b.safetensors"}});
+    assert_alike(&place, data, model, &["b.safetensors", "--targets", "y"]);
+    let wrong = eval(
+        &place,
+        &["out/model", "--input", "b.safetensors", "--targets", "z"],
+    );
+    wrong.expect(2, &["`z`"]);
+}
+
+#[test]
+fn a_model_of_generated_samples_is_evaluated_on_no_file() {
     let place = Workplace::new(&[]);
     place.run(&edit(tiny(), "/hooks", json!([]))).expect(0, &[]);
     eval(&place, &["out", "--input", "x.npy"]).expect(2, &["x.npy"]);

@@ -9,6 +9,7 @@ use super::cifar::{self, CifarLabels, CifarVersion};
 use super::image_folder::{self, DecodedFormat};
 use super::images::{ChannelStatistics, FittedImages, ImageDataset, Images, Normalisation};
 use super::input::InputDescription;
+use super::memory::MemoryUse;
 use super::shape::elements;
 use super::{DataError, Dataset};
 
@@ -93,7 +94,30 @@ impl ImageFormat {
         }
     }
 
-    /// Reads images, with placeholder labels.
+    /// Reads images with their labels.
+    fn read_labelled(
+        self,
+        source: &Path,
+        labels: Option<&Path>,
+        classes: &[String],
+    ) -> Result<Images, DataError> {
+        let file = source.to_owned();
+        match (self, labels) {
+            (ImageFormat::Idx { .. }, Some(labels)) => {
+                Images::read(source, labels, classes.len(), MemoryUse::Auto)
+            }
+            (ImageFormat::Idx { .. }, None) => Err(DataError::WithoutTargets {
+                file,
+                way: "`--targets FILE` names the IDX file of their labels",
+            }),
+            (_, Some(_)) => Err(DataError::TargetsInside { file }),
+            // Records have their labels.
+            (ImageFormat::Cifar { .. }, None) => self.read(source),
+            (ImageFormat::Files(form), None) => image_folder::labelled(source, form, classes),
+        }
+    }
+
+    /// Reads images, with placeholder labels where these are elsewhere.
     fn read(self, source: &Path) -> Result<Images, DataError> {
         match self {
             ImageFormat::Idx { .. } => Images::unlabelled(source),
@@ -124,7 +148,22 @@ impl ImageTransform {
 
     /// Opens the images of a file of the training's kind, or of a directory.
     pub(crate) fn open(&self, source: &Path) -> Result<Arc<dyn Dataset>, DataError> {
-        let images = self.format.read(source)?;
+        let images = self.dataset(self.format.read(source)?, source)?;
+        Ok(Arc::new(images.without_targets()))
+    }
+
+    /// Opens images with their labels: in directories named after the classes, in CIFAR's records, or in a file of their
+    /// own.
+    pub(crate) fn open_labelled(
+        &self,
+        source: &Path,
+        labels: Option<&Path>,
+    ) -> Result<Arc<dyn Dataset>, DataError> {
+        let images = self.format.read_labelled(source, labels, &self.classes)?;
+        Ok(Arc::new(self.dataset(images, source)?))
+    }
+
+    fn dataset(&self, images: Images, source: &Path) -> Result<ImageDataset, DataError> {
         if images.shape() != self.shape() {
             return Err(DataError::Shape {
                 file: source.to_owned(),
@@ -135,8 +174,12 @@ impl ImageTransform {
         let all = (0..images.count() as u32).collect();
         let normalisation = Normalisation::of(&self.statistics);
         let classes = self.classes.clone();
-        let images = ImageDataset::new(Arc::new(images), all, normalisation, classes);
-        Ok(Arc::new(images.without_targets()))
+        Ok(ImageDataset::new(
+            Arc::new(images),
+            all,
+            normalisation,
+            classes,
+        ))
     }
 
     pub(crate) fn describe_input(&self) -> InputDescription {

@@ -24,10 +24,14 @@ use crate::task::Task;
 pub(super) struct EvalArgs {
     #[command(flatten)]
     trained: TrainedArgs,
-    /// File of samples with their targets, which the model reads as it has learnt to: the training data and the manifest
+    /// File of samples with their targets, or directory of images in one for each class, which the model reads as it has learnt to: the training data and the manifest
     /// aren't needed. Default: the manifest's data.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
+    /// With `--input` for images in an IDX file, the file of their labels; for arrays, the NumPy file of their targets, or
+    /// the name of their tensor in the same safetensors file. Other samples have theirs with them.
+    #[arg(long, value_name = "FILE", requires = "input")]
+    targets: Option<String>,
     /// Data to evaluate on. Default: the test data, or the validation data if there is none. With `--input`, those rows of
     /// the table, wherever they are in it, or the `new` ones, which are in no part; default: all.
     #[arg(long, value_enum)]
@@ -174,7 +178,9 @@ fn eval_file(
         ),
     };
     let part = rows.as_ref().zip(arguments.phase.map(EvalPhase::rows));
-    let labelled = model.preprocessing().open_labelled(file, part);
+    let labelled = model
+        .preprocessing()
+        .open_labelled(file, arguments.targets.as_deref(), part);
     let labelled = labelled.map_err(|error| failed(&error))?;
     let (counts, opened) = (labelled.rows, labelled.opened);
     let name = arguments.phase.map_or("input", EvalPhase::name);

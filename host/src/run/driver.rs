@@ -235,7 +235,7 @@ impl RunDriver for Trainer<'_> {
         Ok(self.load_batch(&mut batches.staging)?)
     }
 
-    fn next_training_batch(
+    fn next_batch_or_reopen(
         &mut self,
         batches: &mut PassBatches,
         batch: &MicroBatch,
@@ -310,7 +310,7 @@ impl RunDriver for Trainer<'_> {
 
     fn backward(&mut self, batch: &Batch, loss: Tensor, fraction: f64) -> Result<(), Leave> {
         let _span = timeline::span("backward");
-        self.differentiate(batch, loss, fraction)
+        self.differentiate_or_step(batch, loss, fraction)
     }
 
     fn accumulate(&mut self) -> Result<(), Leave> {

@@ -165,12 +165,13 @@ pub trait RunDriver {
         batches: &mut Self::Batches,
     ) -> Result<Option<Self::Batch>, Leave<Self::Error>>;
 
-    /// The batch of this rank in a round of the training; `None` at the end of the data.
+    /// The batch of this rank in a round of the training; `None` at the end of the data. If it is not the one that was
+    /// planned, since a hook has changed the batches per update, the pass is opened again here.
     ///
     /// # Errors
     ///
     /// If it can't be read.
-    fn next_training_batch(
+    fn next_batch_or_reopen(
         &mut self,
         batches: &mut Self::Batches,
         _batch: &MicroBatch,
@@ -231,7 +232,7 @@ pub trait RunDriver {
     ) -> Result<Self::Loss, Leave<Self::Error>>;
 
     /// Computes the gradients of a batch, multiplied by `fraction`, with the hooks at the modules, and makes them
-    /// visible.
+    /// visible. Where nothing can tell the difference, the driver may step each parameter here already.
     ///
     /// # Errors
     ///

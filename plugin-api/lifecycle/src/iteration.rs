@@ -16,7 +16,7 @@ pub(super) fn iteration<R: RunDriver>(
     pass.loss_waits = false;
     pass.updates = micro_batch.updates;
     run.position().round = micro_batch.round;
-    let Some(batch) = run.next_training_batch(batches, micro_batch)? else {
+    let Some(batch) = run.next_batch_or_reopen(batches, micro_batch)? else {
         return Ok(());
     };
     run.show_batch(&batch);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::scaling::Scaling;
-use super::{Array, npy, safetensors, samples};
+use super::{Array, ArrayPair, npy, safetensors, samples, targets};
 use crate::input::InputDescription;
-use crate::numbers::{NumberDataset, TargetValues};
+use crate::numbers::{NumberDataset, Samples, TargetValues};
 use crate::shape::elements;
 use crate::target_names;
 use crate::{DataError, Dataset, TargetScaling, Targets};
@@ -124,14 +124,7 @@ impl ArrayTransform {
 
     /// Opens an array of inputs. Their targets are placeholders, unless inputs are their own.
     pub(crate) fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
-        let inputs = self.read(file)?;
-        if inputs.sample_shape() != self.shape {
-            return Err(DataError::SampleShape {
-                file: file.to_owned(),
-                wanted: self.shape.clone(),
-                found: inputs.sample_shape().to_vec(),
-            });
-        }
+        let inputs = self.inputs(file)?;
         let count = inputs.count();
         if u32::try_from(count).is_err() {
             return Err(DataError::TooMany(count as u64));
@@ -143,10 +136,65 @@ impl ArrayTransform {
             }
             Targets::Numbers(names) => TargetValues::Numbers(vec![0.0; count * names.len()]),
         };
-        let mut samples = samples(&inputs, values)?;
+        let samples = samples(&inputs, values)?;
+        Ok(self.dataset(samples, self.predicts_inputs))
+    }
+
+    /// Opens an array of inputs with their targets: a NumPy file, or another tensor of the same safetensors file; none if
+    /// inputs are their own.
+    pub(crate) fn open_labelled(
+        &self,
+        file: &Path,
+        targets: Option<&str>,
+    ) -> Result<Arc<dyn Dataset>, DataError> {
+        let targets = match (&self.format, targets) {
+            (_, None) if self.predicts_inputs => return self.open(file),
+            (_, Some(_)) if self.predicts_inputs => {
+                let file = file.to_owned();
+                return Err(DataError::TargetsInside { file });
+            }
+            (ArrayFormat::Npy, Some(targets)) => npy::read(Path::new(targets))?,
+            (ArrayFormat::Safetensors { .. }, Some(name)) => {
+                let [targets] = safetensors::read(file, [name])?;
+                targets
+            }
+            (format, None) => {
+                return Err(DataError::WithoutTargets {
+                    file: file.to_owned(),
+                    way: match format {
+                        ArrayFormat::Npy => "`--targets FILE` names the NumPy file of the targets",
+                        ArrayFormat::Safetensors { .. } => {
+                            "`--targets NAME` names the file's tensor of targets"
+                        }
+                    },
+                });
+            }
+        };
+        let pair = ArrayPair::new(self.inputs(file)?, Some(targets))?;
+        let samples = pair.samples(&self.targets)?;
+        if let Some(scaling) = &self.target_scaling {
+            targets::scalable(pair.targets.as_ref(), &samples.values, scaling.scale())?;
+        }
+        Ok(self.dataset(samples, true))
+    }
+
+    /// Reads inputs of the training's shape.
+    fn inputs(&self, file: &Path) -> Result<Array, DataError> {
+        let inputs = self.read(file)?;
+        if inputs.sample_shape() != self.shape {
+            return Err(DataError::SampleShape {
+                file: file.to_owned(),
+                wanted: self.shape.clone(),
+                found: inputs.sample_shape().to_vec(),
+            });
+        }
+        Ok(inputs)
+    }
+
+    fn dataset(&self, mut samples: Samples, has_targets: bool) -> Arc<dyn Dataset> {
         self.scaling.apply(&mut samples.inputs);
         let samples = NumberDataset::all(samples, self.targets.clone());
-        Ok(Arc::new(samples.of_input_file(self.predicts_inputs)))
+        Arc::new(samples.of_input_file(has_targets))
     }
 
     fn read(&self, file: &Path) -> Result<Array, DataError> {

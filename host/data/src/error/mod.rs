@@ -324,12 +324,19 @@ pub enum DataError {
     Arrays(#[from] ArrayError),
     /// A file to evaluate a model on has inputs alone.
     #[error(
-        "`{}` has inputs without targets, so nothing can be compared: evaluate through the manifest, whose data name both, \
-         with `--set data.test…` or a `--layer` for other data",
+        "`{}` has inputs without targets, so nothing can be compared: {way}",
         file.display()
     )]
     WithoutTargets {
         /// Path of the file.
+        file: PathBuf,
+        /// How targets are given.
+        way: &'static str,
+    },
+    /// Targets are given apart for samples that have theirs.
+    #[error("`{}` has the targets of its samples in it: leave `--targets` out", file.display())]
+    TargetsInside {
+        /// Path of the samples.
         file: PathBuf,
     },
     /// Parts of the training's data are wanted of another kind of data than a table.

@@ -93,6 +93,20 @@ fn read(
     images(files, labels, form, directory, memory)
 }
 
+/// Reads the images in a directory whose subdirectories are named after some of these classes.
+pub(super) fn labelled(
+    place: &Path,
+    form: DecodedFormat,
+    classes: &[String],
+) -> Result<Images, DataError> {
+    read(
+        scan::labelled(place, classes)?,
+        form,
+        place,
+        MemoryUse::Auto,
+    )
+}
+
 /// Reads an image, or all images in a directory sorted by path, for predictions.
 pub(super) fn unlabelled(place: &Path, form: DecodedFormat) -> Result<Images, DataError> {
     let files = scan::images(place)?;

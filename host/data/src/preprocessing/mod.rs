@@ -156,29 +156,46 @@ impl Preprocessing {
             }),
         }
     }
+
     /// Opens samples with their targets to evaluate the model: all, or for a table the rows of a part of the training's.
+    /// `targets` says where the targets are if they are not with the samples: the labels' IDX file, the targets' NumPy
+    /// file, or the name of a tensor in a safetensors file.
     ///
     /// # Errors
     ///
-    /// As those of [`open`](Preprocessing::open); [`DataError::WithoutTargets`] if the source has inputs alone;
-    /// [`DataError::NoParts`] for a part of anything but a table.
+    /// As those of [`open`](Preprocessing::open), also for the targets; [`DataError::WithoutTargets`] if there are none;
+    /// [`DataError::TargetsInside`] if they are given twice; [`DataError::NoParts`] for a part of anything but a table.
     pub fn open_labelled(
         &self,
         source: &Path,
+        targets: Option<&str>,
         part: Option<(&SplitRows, RowsOf)>,
     ) -> Result<LabelledInput, DataError> {
+        let inside = || {
+            targets.map_or(Ok(()), |_| {
+                let file = source.to_owned();
+                Err(DataError::TargetsInside { file })
+            })
+        };
         if let Preprocessing::Csv(table) = self {
+            inside()?;
             return table.open_labelled(source, part);
         }
         if part.is_some() {
             return Err(DataError::NoParts);
         }
-        let opened = self.open(source)?;
-        if !opened.samples.has_targets() {
-            return Err(DataError::WithoutTargets {
-                file: source.to_owned(),
-            });
-        }
+        let opened = match self {
+            Preprocessing::Images(images) => {
+                OpenedInput::new(images.open_labelled(source, targets.map(Path::new))?)
+            }
+            Preprocessing::Arrays(arrays) => {
+                OpenedInput::new(arrays.open_labelled(source, targets)?)
+            }
+            _ => {
+                inside()?;
+                self.open(source)?
+            }
+        };
         Ok(LabelledInput {
             opened,
             rows: RowCounts::default(),

@@ -136,8 +136,9 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Computes the gradients of a batch and makes them visible.
-    pub(in crate::run) fn differentiate(
+    /// Computes the gradients of a batch and makes them visible; or, where no hook and no check is in between, steps each
+    /// parameter as soon as its gradient is complete.
+    pub(in crate::run) fn differentiate_or_step(
         &mut self,
         batch: &Batch,
         loss: Tensor,
