@@ -298,7 +298,7 @@ fn arrays_are_evaluated_with_their_targets() {
     let tensors = |file: &str, count: usize| {
         let device = candle_core::Device::Cpu;
         let inputs = candle_core::Tensor::from_slice(&numbers[..count * 3], (count, 3), &device);
-        let targets: Vec<i64> = (0..count as i64).map(|row| row % 3).collect();
+        let targets: Vec<i64> = (0_i64..).take(count).map(|row| row % 3).collect();
         let targets = candle_core::Tensor::from_slice(&targets, count, &device);
         let named = [("x", inputs), ("y", targets)]
             .map(|(name, tensor)| (name.to_owned(), tensor.expect("a tensor")));
