@@ -29,11 +29,7 @@ pub mod checkpoint;
 )]
 pub mod cli;
 mod clock;
-mod coming_from;
 mod device_facts;
-#[doc(hidden)]
-pub mod diagnostic;
-mod digest;
 #[doc(hidden)]
 #[expect(unsafe_code, reason = "calls plugins")]
 pub mod dispatch;
@@ -58,7 +54,6 @@ pub mod launcher;
 mod listed_file;
 #[doc(hidden)]
 pub mod log;
-pub mod manifest;
 #[doc(hidden)]
 pub mod metric_board;
 mod model_directory;
@@ -67,11 +62,8 @@ mod model_directory;
 pub mod plugin;
 #[doc(hidden)]
 pub mod predict;
-mod printable;
 pub mod run;
-mod screen;
 pub mod session;
-mod shell_word;
 mod signals;
 mod start_failure;
 mod subprocess;
@@ -92,6 +84,10 @@ pub mod weights;
 
 pub use sconce_data as data;
 pub(crate) use sconce_data::{exact, signature};
+pub use sconce_manifest as manifest;
+#[doc(hidden)]
+pub use sconce_manifest::diagnostic;
+pub(crate) use sconce_manifest::{coming_from, digest, printable, screen, shell_word};
 pub use sconce_nn as nn;
 pub use sconce_nn::parameters;
 #[doc(hidden)]

@@ -13,16 +13,14 @@ use std::path::{Path, PathBuf};
 use candle_core::safetensors::Load;
 use candle_core::{Device, Tensor};
 use safetensors::{SafeTensorError, SafeTensors};
-use schemars::JsonSchema;
 use sconce_ops::device::copy_to_host;
-use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{self, TRAINED, Weights};
 use crate::files;
 use crate::nearest::nearest;
 use crate::parameters::{ParameterKind, Parameters};
-pub use rename::Renames;
 use sconce_data::safetensors_file::{self, SafetensorsProblem};
+pub use sconce_manifest::{Renames, WeightsConfig};
 
 /// File of the weights at the end of a run, in the run's directory.
 pub const RESULTS: &str = "weights.safetensors";
@@ -35,26 +33,6 @@ const SET: &str = "set";
 
 /// How many names of each kind a message lists.
 const NAMED: usize = 8;
-
-/// Weights that training starts from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WeightsConfig {
-    /// A safetensors file with tensors by name, or the directory of a run's checkpoint.
-    pub file: PathBuf,
-    /// Whether every weight must be present, with no extra ones. If false, matching weights are
-    /// loaded and the rest is reported.
-    #[serde(default = "yes")]
-    pub strict: bool,
-    /// Prefixes of names in the file, each with its replacement in the model, such as
-    /// `{"backbone.": ""}`; the longest matching prefix applies, and `""` matches every name.
-    #[serde(default, skip_serializing_if = "Renames::is_empty")]
-    pub rename: Renames,
-}
-
-fn yes() -> bool {
-    true
-}
 
 /// Reason why weights can't be read or written.
 #[derive(Debug, thiserror::Error)]

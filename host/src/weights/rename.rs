@@ -5,12 +5,8 @@ use std::path::Path;
 
 use candle_core::Tensor;
 
-use super::{Comparison, WeightsError};
+use super::{Comparison, Renames, WeightsError};
 use crate::nearest::nearest;
-
-/// Prefixes of the file's names, each with its replacement in the model's names; the longest
-/// matching prefix applies.
-pub type Renames = BTreeMap<String, String>;
 
 /// Renames the weights.
 ///

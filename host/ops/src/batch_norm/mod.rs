@@ -71,7 +71,7 @@ pub fn batch_norm(
 ///
 /// The gradient goes through the statistics, to the inputs of all ranks: that of `x` is the gradient of the sum of the
 /// ranks' losses. Those of `weight` and `bias` are of this rank's loss alone, to be summed with other parameters'. The
-/// backward pass exchanges values between ranks, see [`AcrossRanks`].
+/// backward pass exchanges values between ranks, see [`AcrossRanks`](crate::AcrossRanks).
 ///
 /// # Errors
 ///

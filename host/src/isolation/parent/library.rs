@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::super::ending::Ending;
 use super::super::message::{Order, Word};
+use super::super::sandbox;
 use super::super::sandbox_log::sandbox_log_is_on;
 use super::entries::TABLE;
 use super::environment;
@@ -106,7 +107,7 @@ impl IsolatedLibrary {
                 let temporary = TemporaryDirectory::new().map_err(Cause::Isolated)?;
                 rules.write.push(temporary.path().to_owned());
                 Some(ProcessSandbox {
-                    text: rules.text().map_err(Cause::Isolated)?,
+                    text: sandbox::text_of(&rules).map_err(Cause::Isolated)?,
                     variables: rules.environment,
                     added: preparation.variable,
                     temporary,

@@ -19,16 +19,13 @@ use crate::manifest::SandboxRules;
 
 pub(crate) use files::landlock_version;
 
-impl SandboxRules {
-    /// The rules for [`enter`].
-    ///
-    /// # Errors
-    ///
-    /// If a path is not valid Unicode.
-    pub(super) fn text(&self) -> Result<String, String> {
-        serde_json::to_string(self)
-            .map_err(|error| format!("its sandbox can't be described: {error}"))
-    }
+/// The rules for [`enter`].
+///
+/// # Errors
+///
+/// If a path is not valid Unicode.
+pub(super) fn text_of(rules: &SandboxRules) -> Result<String, String> {
+    serde_json::to_string(rules).map_err(|error| format!("its sandbox can't be described: {error}"))
 }
 
 /// Enters the sandbox of these rules (the JSON of [`SandboxRules`], or nothing). `shared` is the size of the memory shared
