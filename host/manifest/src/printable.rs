@@ -3,7 +3,7 @@
 //! Hooks, data, checkpoints, file names and other plugins' metadata contain arbitrary text. None of
 //! it may clear the screen, change colours, reorder the displayed text or pass for a line of the
 //! host. Everything the program prints passes through one of these functions, in the module that
-//! writes it: [`crate::log`] and [`crate::diagnostic::render`] for standard error, `cli::output` for
+//! writes it: `log` and [`crate::diagnostic::render`] for standard error, `cli::output` for
 //! standard output, `ui::view` for the live view.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Signatures of plugins, and the keys that a user trusts.
 //!
 //! A plugin's signature is a file of minisign beside it, `LIBRARY.minisig`. It is verified over the bytes that are inspected,
-//! and again over those that are loaded, by the gate ([`signature`](super::signature)).
+//! and again over those that are loaded, by the gate `signature`.
 //!
 //! **Parts.** `key`: public keys. `store`: `trust.json`; `current`: this process's. `state`: who has signed a plugin.
 //!
