@@ -1,8 +1,14 @@
 //! The run manifest: strict JSON, checked completely before anything else happens.
 //!
-//! [`TrainConfig`] and [`HookEntry`] are defined here; [`DataConfig`], [`ModelConfig`] and
-//! [`OptimizerConfig`] next to what they configure. The types yield the JSON Schema ([`json_schema`]), and
-//! checking a manifest against it yields the error messages ([`schema_check`]).
+//! **Parts**
+//! - [`Manifest`] and the types of its sections; [`DataConfig`], [`ModelConfig`] and [`OptimizerConfig`] are defined next to what
+//!   they configure. `policies` are what entries of hooks decide.
+//! - `load` reads files, layers (`overlay`) and assignments (`overrides`); `document`, `syntax` and `comments` read JSON, with the
+//!   position of each value ([`JsonSource`]).
+//! - [`schema_check`] checks against the JSON Schema that the types yield ([`json_schema`]), `semantics` what that can't say;
+//!   `wording`, `right_form`, `misplaced` and [`coming_from`] make messages of it.
+//! - [`diagnostic`]: messages with their place, for people. [`printable`], [`shell_word`], [`screen`]: texts fit for a terminal.
+//!   [`digest`]: fingerprints of files.
 
 pub mod coming_from;
 mod comments;
