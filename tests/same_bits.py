@@ -48,8 +48,17 @@ def run(build, manifest, place):
             if path.name == "hooks.json":
                 # The fingerprints of the plugins, which are of two builds.
                 content = re.sub(rb"[0-9a-f]{64}", b"", content)
-            hashes[str(path.relative_to(place / "out"))] = hashlib.sha256(content).hexdigest()
+            hashes[name_of(path, place / "out")] = hashlib.sha256(content).hexdigest()
     return hashes, done.stderr
+
+
+def name_of(path, out):
+    """A file's name in a run: a kept checkpoint is named after a hash of what also holds times; here after its parameters alone."""
+    name = path.relative_to(out)
+    if ".objects" in name.parts:
+        parameters = (path.parent / "parameters.safetensors").read_bytes()
+        return f".objects/{hashlib.sha256(parameters).hexdigest()[:8]}/{path.name}"
+    return str(name)
 
 
 def differences(old, new, manifest):
