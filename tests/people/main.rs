@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `blocks` | the pieces of manifests in the pages are right |
 //! | `book` | every page of the documentation is in the book |
-//! | `circles` | no modules of a crate import each other in a circle |
 //! | `commands` | `runs`, `compare`, `env`, `schema`, completions and manual say what is so |
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
 //! | `installing` | installed plugins are found without being named, and named ones come first |
@@ -28,7 +27,6 @@
 
 mod blocks;
 mod book;
-mod circles;
 mod commands;
 mod first_looks;
 mod installing;
