@@ -325,7 +325,8 @@ impl ScriptedRun {
     /// For `loss` it replaces the mean over the batches.
     ///
     /// ```
-    /// use sconce_plugin_api::{Phase, testing::ScriptedRun};
+    /// use sconce_plugin_api::Phase;
+    /// use sconce_plugin_testing::ScriptedRun;
     ///
     /// let accuracies = [0.5, 0.8, 0.95];
     /// let run = ScriptedRun::new()
