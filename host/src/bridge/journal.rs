@@ -73,7 +73,13 @@ impl Journal {
         self.changes.borrow_mut().clear();
     }
 
-    /// Ends the call, and returns its changes.
+    /// Ends a call that has happened. The room for changes stays, for the next call.
+    pub(super) fn forget(&self) {
+        self.is_open.set(false);
+        self.changes.borrow_mut().clear();
+    }
+
+    /// Ends a call that is to be undone, and returns its changes.
     pub(super) fn close(&self) -> Vec<Change> {
         self.is_open.set(false);
         self.changes.take()

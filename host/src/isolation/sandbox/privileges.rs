@@ -46,12 +46,12 @@ pub(super) fn drop_all(has_network: bool) -> Result<(), String> {
 fn enter_namespaces(has_network: bool) {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     // In one call: some systems take away the right to the second once the first is there.
-    let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWIPC;
-    if !has_network {
-        namespaces |= libc::CLONE_NEWNET;
-    }
+    let shared = libc::CLONE_NEWUSER | libc::CLONE_NEWIPC;
+    let without_network = (!has_network).then_some(shared | libc::CLONE_NEWNET);
+    // A system that gives no network namespace may give the others.
+    let mut wanted = without_network.into_iter().chain([shared]);
     // SAFETY: the process has one thread, which shares neither memory nor descriptors with another process.
-    if unsafe { libc::unshare(namespaces) } != 0 {
+    if !wanted.any(|namespaces| unsafe { libc::unshare(namespaces) } == 0) {
         return;
     }
     let _ = fs::write("/proc/self/setgroups", "deny");
