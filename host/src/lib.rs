@@ -41,8 +41,6 @@ mod expendable;
 #[doc(hidden)]
 pub mod faults;
 #[doc(hidden)]
-pub mod files;
-#[doc(hidden)]
 pub mod hook_id;
 #[expect(
     unsafe_code,
@@ -54,6 +52,7 @@ pub mod launcher;
 mod listed_file;
 #[doc(hidden)]
 pub mod log;
+pub mod manifest;
 #[doc(hidden)]
 pub mod metric_board;
 mod model_directory;
@@ -83,14 +82,13 @@ mod version;
 pub mod weights;
 
 pub use sconce_data as data;
-pub(crate) use sconce_data::{exact, signature};
-pub use sconce_manifest as manifest;
+pub(crate) use sconce_data::signature;
 #[doc(hidden)]
 pub use sconce_manifest::diagnostic;
 pub(crate) use sconce_manifest::{coming_from, digest, printable, screen, shell_word};
 pub use sconce_nn as nn;
 pub use sconce_nn::parameters;
 #[doc(hidden)]
-pub use sconce_nn::{gradients, init, loss, metric, nearest, optim, patterns};
+pub use sconce_nn::{gradients, init, loss, metric, optim};
 #[doc(hidden)]
 pub use sconce_ops::{kernels, random};

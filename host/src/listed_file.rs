@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sconce_data::regular_file::read_regular;
+use sconce_base::regular_file::read_regular;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::fingerprint;

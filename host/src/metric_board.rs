@@ -6,7 +6,7 @@ use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::check_name;
 
 use crate::checkpoint::{PhaseState, WeightsId};
-use crate::exact::Exact;
+use sconce_base::exact::Exact;
 
 /// Up to this many values, a linear search is faster than hashing the name; hooks may publish
 /// thousands.

@@ -16,11 +16,11 @@ use safetensors::{SafeTensorError, SafeTensors};
 use sconce_ops::device::copy_to_host;
 
 use crate::checkpoint::{self, TRAINED, Weights};
-use crate::files;
-use crate::nearest::nearest;
+pub use crate::manifest::{Renames, WeightsConfig};
 use crate::parameters::{ParameterKind, Parameters};
+use sconce_base::files;
+use sconce_base::nearest::nearest;
 use sconce_data::safetensors_file::{self, SafetensorsProblem};
-pub use sconce_manifest::{Renames, WeightsConfig};
 
 /// File of the weights at the end of a run, in the run's directory.
 pub const RESULTS: &str = "weights.safetensors";

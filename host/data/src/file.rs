@@ -4,12 +4,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use sconce_ops::memory_limit::memory_limit;
+use sconce_base::memory_limit::memory_limit;
 
 use super::data_files;
 use super::error::{DataError, unreadable};
-use crate::regular_file::read_regular;
 use crate::signature::{self, GZIP, Signature};
+use sconce_base::regular_file::read_regular;
 
 /// Returns the bytes of a file, and notes what was read.
 pub(super) fn contents(file: &Path) -> Result<Vec<u8>, DataError> {

@@ -17,7 +17,7 @@ use super::error::unreadable;
 use super::memory::{MOST_OF_A_FILE, MemoryUse};
 use super::pixels::{ImageRecords, Pixels};
 use super::watched_file::WatchedFile;
-use crate::regular_file::open_regular;
+use sconce_base::regular_file::open_regular;
 
 /// Code of the element type for bytes.
 const UNSIGNED_BYTE: u8 = 0x08;

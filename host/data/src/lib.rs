@@ -21,7 +21,7 @@
 //! - [`order`], `loader`: order of an epoch's samples, and batches prepared in the background.
 //! - `memory`, `watched_file`: what stays in files and is read on demand, and that files stay the same.
 //! - `data_files`: which files were read, by the hashes of their contents.
-//! - `file`, [`regular_file`], [`safetensors_file`], [`signature`], [`exact`], `synthetic`, `error`: reading of files and
+//! - `file`, [`safetensors_file`], [`signature`], `synthetic`, `error`: reading of files and
 //!   detection of other formats, exact numbers in JSON, range checks, error messages; `printable`, their texts.
 //!
 //! **Flow**
@@ -42,7 +42,6 @@ pub mod csv;
 mod data_files;
 mod dataset;
 mod error;
-pub mod exact;
 mod file;
 mod first;
 mod fitted;
@@ -68,7 +67,6 @@ mod printable;
 #[cfg(test)]
 mod real_data;
 pub mod regression;
-pub mod regular_file;
 pub mod safetensors_file;
 mod shape;
 pub mod signature;

@@ -7,7 +7,7 @@ use std::path::Path;
 use safetensors::tensor::Metadata;
 use safetensors::{SafeTensorError, SafeTensors};
 
-use crate::regular_file::{open_regular, read_more};
+use sconce_base::regular_file::{open_regular, read_more};
 
 /// Size in bytes of the header's length, at the start of a file.
 const LENGTH: usize = size_of::<u64>();
@@ -150,7 +150,7 @@ mod tests {
             r#"{{"x": {{"dtype": "U8", "shape": [{size}], "data_offsets": [0, {size}]}}}}"#
         );
         sparse(&path, &with_header(&format!("{all:100}")));
-        if sconce_ops::memory_limit::memory_limit().is_some_and(|limit| limit.bytes < 1 << 40) {
+        if sconce_base::memory_limit::memory_limit().is_some_and(|limit| limit.bytes < 1 << 40) {
             let error = read(&path).expect_err("no memory holds it");
             assert!(error.to_string().contains("more than the"), "{error}");
         }

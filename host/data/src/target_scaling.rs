@@ -4,7 +4,7 @@ use candle_core::{Device, Result, Tensor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::exact::Exact;
+use sconce_base::exact::Exact;
 
 /// How numeric targets are scaled for the loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use crate::DataError;
 use crate::data_files::{ContentHash, ContentHasher, HashCache, is_recording, note_hash};
 use crate::error::unreadable;
-use crate::regular_file::open_regular;
+use sconce_base::regular_file::open_regular;
 
 /// Size in bytes of the pieces in which a file is hashed.
 const PIECE: u64 = 1 << 20;

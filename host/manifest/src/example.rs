@@ -11,7 +11,7 @@ const LONGEST: usize = 120;
 
 /// Shows how a value may be written: `` for example `"every": {"epochs":1}` ``. `None` if no short example follows from the
 /// schema.
-pub(super) fn hint(schema: &Value, key: Option<&str>) -> Option<String> {
+pub fn hint(schema: &Value, key: Option<&str>) -> Option<String> {
     let example = example(schema)?.to_string();
     (example.len() <= LONGEST).then(|| match key {
         Some(key) => format!("for example `\"{key}\": {example}`"),
@@ -21,7 +21,7 @@ pub(super) fn hint(schema: &Value, key: Option<&str>) -> Option<String> {
 
 /// A value that the schema accepts: the one that it names as an example, or the least that it admits. A schema that refers
 /// to definitions outside of it, as layers within layers do, can't be asked.
-pub(super) fn example(schema: &Value) -> Option<Value> {
+pub(crate) fn example(schema: &Value) -> Option<Value> {
     let example = draft(schema, 0).filter(|example| !example.is_null())?;
     let accepts = CompiledSchema::new(schema).map_or(true, |schema| schema.accepts(&example));
     accepts.then_some(example)
@@ -119,42 +119,6 @@ fn number(schema: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TaskSource, json_schema};
-
-    #[test]
-    fn every_object_and_list_of_a_manifest_has_an_example() {
-        let mut open = vec![(String::new(), json_schema(TaskSource::Manifest))];
-        let mut count = 0;
-        while let Some((path, schema)) = open.pop() {
-            let is_nested = matches!(type_of(&schema), Some("object" | "array"));
-            // A free object, as a hook's `config`, is described by its text alone.
-            let is_free = schema.get("properties").is_none() && schema.get("items").is_none();
-            // Nor has a layer around layers an example: it would have no end.
-            let is_free = is_free || schema.to_string().contains("$ref");
-            if !path.is_empty() && is_nested && !is_free {
-                count += 1;
-                assert!(
-                    hint(&schema, Some("key")).is_some(),
-                    "{path}: {:?}",
-                    draft(&schema, 0)
-                );
-            }
-            for (key, member) in schema["properties"].as_object().into_iter().flatten() {
-                open.push((format!("{path}/{key}"), member.clone()));
-            }
-            for branches in ["anyOf", "oneOf"] {
-                for branch in schema[branches].as_array().into_iter().flatten() {
-                    open.push((format!("{path}?"), branch.clone()));
-                }
-            }
-            open.extend(
-                schema
-                    .get("items")
-                    .map(|items| (format!("{path}[]"), items.clone())),
-            );
-        }
-        assert!(count > 100, "{count}");
-    }
 
     #[test]
     fn an_example_is_what_the_schema_names_or_its_least() {

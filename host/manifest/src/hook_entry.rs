@@ -18,7 +18,7 @@ use super::isolation::{CrashPolicy, Isolation, Sandbox, SandboxConfig};
 use super::limits::seconds;
 use super::policies::{Every, OnCrash, OnError, ReloadPolicy, Unit};
 use super::priority::WrittenPriority;
-use sconce_nn::patterns::Patterns;
+use sconce_base::patterns::Patterns;
 
 /// The message for an `every` with no unit, or with more than one.
 pub(super) const ONE_UNIT: &str =

@@ -3,32 +3,30 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use super::problem::ManifestProblem;
 use super::schema_check;
 use super::{
-    HookEntry, JsonSource, Manifest, Overlay, TaskSource, json_path, json_schema, overlay,
-    overrides, read, script, semantics, syntax,
+    HookEntry, JsonSource, Overlay, json_path, overlay, overrides, read, script, semantics, syntax,
 };
 use crate::diagnostic::Diagnostic;
 
 /// Maximum number of problems reported at once.
 const MOST_REPORTED: usize = 50;
 
-/// Reads and checks a manifest with its overlay applied. Relative paths are resolved against the manifest's
-/// own directory, wherever they were written.
+/// Reads a manifest with its overlay applied, and checks it against its JSON Schema; returns it with the positions of its values.
 ///
 /// # Errors
 ///
 /// For invalid JSON, the first syntax error; otherwise all problems at once.
-pub fn load(
+pub fn load<T: DeserializeOwned>(
     path: &Path,
     overlay: &Overlay,
-    tasks: TaskSource,
-) -> Result<Manifest, Vec<Diagnostic>> {
+    schema: &Value,
+) -> Result<(T, JsonSource), Vec<Diagnostic>> {
     let text = read::text(path).map_err(|problem| vec![problem])?;
     let mut document = syntax::parse(path, &text).map_err(|problem| vec![problem])?;
     let mut source = JsonSource::new(path, &text);
@@ -39,17 +37,15 @@ pub fn load(
     }
     let assignments = &overlay.assignments;
     problems.extend(overrides::apply(&mut document, &mut source, assignments));
-    let found = schema_check::check(&document, &json_schema(tasks));
+    let found = schema_check::check(&document, schema);
     let more = semantics::check(&document, &found);
     let found = found.into_iter().chain(more);
     problems.extend(found.map(|problem| told(problem, &source)));
     if !problems.is_empty() {
         return Err(ordered(problems, path));
     }
-    let mut manifest = deserialize(document, &source).map_err(|problem| vec![problem])?;
-    manifest.source = source;
-    complete(&mut manifest, path);
-    Ok(manifest)
+    let manifest = deserialize(document, &source).map_err(|problem| vec![problem])?;
+    Ok((manifest, source))
 }
 
 /// Sorts problems by their position in the file, and truncates a long list. Those from the command line come
@@ -98,10 +94,10 @@ pub fn explained(
 }
 
 /// Deserializes a document that has passed the schema check; a remaining error names the path.
-fn deserialize(document: Value, source: &JsonSource) -> Result<Manifest, Diagnostic> {
+fn deserialize<T: DeserializeOwned>(document: Value, source: &JsonSource) -> Result<T, Diagnostic> {
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(document, &mut track);
-    Manifest::deserialize(tracked).map_err(|error| {
+    T::deserialize(tracked).map_err(|error| {
         let mut path = String::new();
         for segment in &track.path() {
             path = match segment {
@@ -114,32 +110,13 @@ fn deserialize(document: Value, source: &JsonSource) -> Result<Manifest, Diagnos
     })
 }
 
-/// Fills in what depends on the file's name and on all hooks.
-fn complete(manifest: &mut Manifest, path: &Path) {
-    let parent = path.parent().unwrap_or(Path::new(""));
-    parent.clone_into(&mut manifest.base);
-    if manifest.name.is_empty() {
-        let stem = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        manifest.name = stem.unwrap_or_else(|| "run".to_owned());
+/// Fills in what depends on all hooks and on the manifest's directory: paths start there.
+pub fn complete_hooks(hooks: &mut [HookEntry], directory: &Path) {
+    for hook in &mut *hooks {
+        hook.library = hook.library.take().map(|library| directory.join(library));
+        script::complete(hook, directory);
     }
-    if manifest.output.as_os_str().is_empty() {
-        manifest.output = Path::new("runs").join(&manifest.name);
-    }
-    // Relative paths start at the manifest's directory.
-    manifest.output = parent.join(&manifest.output);
-    for directory in &mut manifest.plugins {
-        *directory = parent.join(&*directory);
-    }
-    if let Some(weights) = &mut manifest.weights {
-        weights.file = parent.join(&weights.file);
-    }
-    for hook in &mut manifest.hooks {
-        hook.library = hook.library.take().map(|library| parent.join(library));
-        script::complete(hook, parent);
-    }
-    name_hooks(&mut manifest.hooks);
+    name_hooks(hooks);
 }
 
 /// Gives every hook entry a unique name: names written in the manifest are kept as they are.

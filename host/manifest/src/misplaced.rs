@@ -6,7 +6,7 @@ use super::problem::ManifestProblem;
 use super::wording::did_you_mean;
 use super::{json_path, right_form};
 use crate::coming_from;
-use sconce_nn::nearest::{nearest, ours};
+use sconce_base::nearest::{nearest, ours};
 
 /// Keys by which other frameworks name the kind of an object.
 const OTHER_TAGS: [&str; 5] = ["type", "kind", "name", "class", "class_name"];

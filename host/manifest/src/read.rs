@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 use crate::shell_word::shell_word;
-use sconce_data::regular_file::is_given;
+use sconce_base::regular_file::is_given;
 
 /// Maximum length of a manifest in bytes; a longer file was not meant as one.
 const LONGEST: u64 = 16 * 1024 * 1024;

@@ -4,7 +4,7 @@ use sconce_schema::CompiledSchema;
 use serde_json::{Value, json};
 
 use super::example::example;
-use sconce_nn::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// Maximum number of suggested forms.
 const SHOWN: usize = 3;

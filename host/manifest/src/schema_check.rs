@@ -12,7 +12,7 @@ use super::wording::{
 };
 use super::{example, json_path, misplaced, right_form, whole_number};
 use crate::coming_from;
-use sconce_nn::nearest::{nearest, ours};
+use sconce_base::nearest::{nearest, ours};
 
 /// Number of problems beyond which no more hints are computed, since each takes time.
 const MOST_HINTS: usize = 200;

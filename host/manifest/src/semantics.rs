@@ -124,7 +124,7 @@ fn wrong_modules(hook: &Value, path: &str) -> Option<ManifestProblem> {
     let modules = hook.get("modules")?.as_array()?;
     let patterns = modules.iter().map(|name| name.as_str().map(str::to_owned));
     let patterns: Option<Vec<String>> = patterns.collect();
-    let message = sconce_nn::patterns::Patterns::new(&patterns?).err()?;
+    let message = sconce_base::patterns::Patterns::new(&patterns?).err()?;
     Some(wrong(json_path::member(path, "modules"), message))
 }
 

@@ -4,7 +4,7 @@ use sconce_schema::ValidationError;
 use serde_json::Value;
 
 use super::problem::ManifestProblem;
-use sconce_nn::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// The key of the value that an error is about; `None` for an element of a list.
 pub(super) fn key_of<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {

@@ -7,9 +7,9 @@ use super::{
     Layer, LayerConfig, LayerSummary, ModuleInfo, Network, Recomputed, Residual, Sequence, Signal,
     Summary,
 };
-use crate::memory_budget::TooLarge;
 use crate::parameters::{Parameters, ParametersError};
 use crate::{Inputs, Targets};
+use sconce_parameters::TooLarge;
 
 /// A layer that does not fit, with its path in the manifest.
 #[derive(Debug, thiserror::Error)]

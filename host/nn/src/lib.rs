@@ -4,22 +4,19 @@
 //! them on their own. Operations and kernels come from [`ops`] (sconce-ops).
 //!
 //! **Parts**
-//! - [`parameters`], `parameter_kind`, [`init`], `var_builder`: the registry of named parameters and buffers, with
-//!   their initial values; [`with_var_builder`] registers the variables of `candle_nn` layers.
+//! - [`parameters`] (sconce-parameters): the registry of named parameters and buffers, with their initial values and
+//!   gradients; [`with_var_builder`] registers the variables of `candle_nn` layers.
 //! - [`layers`], `sequence`, `fusion`: the layers, their order, and which of them run as one operation.
 //! - `config`, `layer_config`, `init_config`, `extent`, [`models`]: models in the manifest. Ready-made
 //!   models are lists of [`LayerConfig`], too.
 //! - `build`, `build_layer`, `signal`, `samples`, `summary`: building a [`Network`] from such a list,
 //!   with shape inference, error messages and the cost of each layer.
-//! - `memory_budget`: what a model needs, counted before anything is allocated.
 //! - `precision`: products in TF32 or bf16.
 //! - `recomputed`: blocks whose activations are recomputed in the backward pass.
 //! - `pass`, `network`: one forward pass, its random numbers, and hooks at modules.
 //! - `running_statistics`: those of batch norms, and batches' statistics recorded to be merged into them later.
 //! - [`loss`], [`metric`]: computed from outputs and targets.
-//! - [`gradients`]: an update's gradients and the audit of the first ones.
 //! - [`optim`]: optimizers with parameter groups and a state for checkpoints.
-//! - [`patterns`], [`nearest`]: name patterns, and suggestions for mistyped names.
 //!
 //! **Flow**
 //! 1. [`ModelConfig::build`] turns the configuration into [`LayerConfig`]s, and [`build()`] builds them
@@ -36,22 +33,15 @@ mod build_layer;
 mod config;
 mod extent;
 mod fusion;
-pub mod gradients;
-pub mod init;
 mod init_config;
 mod layer_config;
 pub mod layers;
 pub mod loss;
-mod memory_budget;
 pub mod metric;
 pub mod models;
-pub mod nearest;
 mod network;
 pub mod optim;
-mod parameter_kind;
-pub mod parameters;
 mod pass;
-pub mod patterns;
 mod precision;
 mod recomputed;
 mod running_statistics;
@@ -74,7 +64,6 @@ pub use extent::Extent;
 pub use init_config::InitConfig;
 pub use layer_config::LayerConfig;
 pub use layers::{Activation, Layer, Linear};
-pub use memory_budget::MemoryBudget;
 pub use network::Network;
 pub use pass::{ModuleInfo, Pass, PassPosition, PassSurroundings, Taps};
 pub use precision::{Precision, PrecisionScope};
@@ -83,6 +72,8 @@ pub use running_statistics::StatisticsLog;
 pub use samples::{Inputs, Targets};
 pub use sconce_ops as ops;
 pub use sconce_ops::{gradient_check, random};
+pub use sconce_parameters as parameters;
+pub use sconce_parameters::{MemoryBudget, gradients, init};
 pub use sequence::{Residual, Sequence};
 pub use signal::Signal;
 pub use summary::{LayerSummary, Summary};

@@ -22,7 +22,6 @@
 //! - [`vectors`]: passes over all parameters, gradients or the like at once.
 //! - [`pieces`]: copies and sums of the gradients that ranks exchange.
 //! - [`random`]: keyed streams of random numbers.
-//! - [`memory_limit`]: memory that this process may use.
 //! - [`device`]: the CPU or a GPU, opened and asked.
 //! - [`gradient_check`]: gradients against finite differences.
 //!
@@ -65,7 +64,6 @@ pub mod kernels;
 mod linear;
 mod masked;
 pub mod measures;
-pub mod memory_limit;
 mod options;
 pub mod pieces;
 mod pool;

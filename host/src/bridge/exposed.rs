@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use candle_core::{Device, Tensor};
 
 use crate::gradients::Gradients;
-use crate::nearest::nearest;
 use crate::parameters::{ParameterKind, Parameters};
+use sconce_base::nearest::nearest;
 
 /// Index of the outputs in the batch.
 const OUTPUTS: usize = 2;

@@ -9,7 +9,7 @@ use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::Keep;
 
 use crate::hook_id::HookId;
-use crate::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// Named values and tensors.
 #[derive(Default)]

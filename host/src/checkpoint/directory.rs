@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
-use sconce_data::regular_file::read_regular;
+use sconce_base::regular_file::read_regular;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use super::{Checkpoint, CheckpointError};
 use crate::data::Preprocessing;
 use crate::data::preprocessing::PREPROCESSING;
 use crate::digest::fingerprint;
-use crate::files::{aside, put, sync_directory, write_synced};
+use sconce_base::files::{aside, put, sync_directory, write_synced};
 
 /// The hash by which the contents of a checkpoint's directory are referred to; `None` if it has no index.
 pub fn hash_of(directory: &Path) -> Option<String> {

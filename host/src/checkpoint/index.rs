@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CheckpointError;
 use crate::listed_file::ListedFile;
-use sconce_data::regular_file::read_at_most;
+use sconce_base::regular_file::read_at_most;
 
 /// Name of the index file.
 pub(super) const NAME: &str = "index.json";

@@ -48,9 +48,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::data::DataFile;
-use crate::exact::Exact;
 use crate::gradients::TreeNode;
 use crate::task::DataFacts;
+use sconce_base::exact::Exact;
 
 pub use best::{BestCheckpoint, best};
 pub use directory::hash_of;

@@ -17,7 +17,7 @@ use super::index::Index;
 use super::layout::{HOOKS, STATE, parsed};
 use super::{CheckpointError, CheckpointHeader, Store};
 use crate::data::DataFile;
-use crate::files::{aside, put, remove, sync_directory};
+use sconce_base::files::{aside, put, remove, sync_directory};
 
 /// Directory of contents that no longer have a tag; not allowed as a tag itself.
 const OBJECTS: &str = ".objects";

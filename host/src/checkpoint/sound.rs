@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::{
     AccumulatedWeight, ChangedSettings, CheckpointHeader, MOST_RECORDS, PhaseState, TrainingStage,
 };
-use crate::exact::Exact;
 use crate::gradients::TreeNode;
+use sconce_base::exact::Exact;
 
 /// Longest run in seconds: about thirty thousand years.
 const LONGEST: f64 = 1e12;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::directory::{self, Saved, hash_of};
 use super::{Checkpoint, CheckpointError, Files, RawFiles};
-use sconce_data::regular_file::read_regular;
+use sconce_base::regular_file::read_regular;
 
-use crate::files::{HeldDirectory, aside, make_directory, sync_directory, vanished};
+use sconce_base::files::{HeldDirectory, aside, make_directory, sync_directory, vanished};
 
 /// Name of the link to the last checkpoint; not allowed as a tag.
 pub use sconce_plugin_api::ext::LATEST;
@@ -249,7 +249,7 @@ pub(super) mod tests {
         ChangedSettings, CheckpointHeader, Facts, HookRecord, Progress, Section, TrainingStage,
     };
     use super::*;
-    use crate::exact::Exact;
+    use sconce_base::exact::Exact;
 
     pub(in super::super) fn checkpoint(tag: &str, number: f32) -> Checkpoint {
         let tensor = |n| Tensor::new(&[n, 1.0], &Device::Cpu).expect("a tensor");

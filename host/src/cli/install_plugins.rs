@@ -266,7 +266,7 @@ fn remove(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, StartFailure>
         if files.len() == before {
             let problem = format!("there is no plugin `{name}` in `{}`", to.display());
             let names = there.iter().map(|plugin| plugin.metadata.name.as_str());
-            problems.push(match crate::nearest::nearest(name, names) {
+            problems.push(match sconce_base::nearest::nearest(name, names) {
                 Some(near) => Diagnostic::new(problem).hint(format!("did you mean `{near}`?")),
                 None => Diagnostic::new(problem),
             });

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::coming_from;
 use crate::manifest::{TaskSource, json_schema};
-use crate::nearest::ours;
 use crate::shell_word::shell_word;
+use sconce_base::nearest::ours;
 
 /// Other programs' names of commands.
 const COMMANDS: [(&str, &str); 19] = [

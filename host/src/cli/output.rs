@@ -98,7 +98,7 @@ pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
 /// Adds a hint if the reason is the limit of open files.
 fn with_limit(diagnostic: &Diagnostic) -> Diagnostic {
     let diagnostic = diagnostic.clone();
-    match crate::files::open_limit_hint(&diagnostic.message) {
+    match sconce_base::files::open_limit_hint(&diagnostic.message) {
         Some(hint) => diagnostic.hint(hint),
         None => diagnostic,
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::checkpoint::Store;
 use crate::session;
-use sconce_data::regular_file::{open_regular, read_regular};
+use sconce_base::regular_file::{open_regular, read_regular};
 
 /// Metrics of a pass over a phase's data.
 type Metrics = BTreeMap<String, f64>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 use clap::{Args, ValueEnum};
-use sconce_data::regular_file::open_regular;
+use sconce_base::regular_file::open_regular;
 
 use super::eval::{DataPhase, phase_of};
 use super::output;

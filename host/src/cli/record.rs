@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::data::DataFile;
 use crate::device_facts::device_name;
-use crate::files;
 use crate::run::{RunOutcome, RunReport};
 use crate::team::Team;
 use crate::version::HOST_VERSION;
+use sconce_base::files;
 
 /// Writes the record of a run on `device`, whose data were read from the files `data`, atomically. `team` are the ranks of
 /// the run, if it had several.

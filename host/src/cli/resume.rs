@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
 use clap::Args;
-use sconce_data::regular_file::read_at_most;
+use sconce_base::regular_file::read_at_most;
 
 use super::output;
 use crate::checkpoint::{self, Checkpoint, FORMAT, LATEST, Section, Store};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
 use crate::launcher::{self, Launch};
-use crate::nearest::nearest;
 use crate::run::Resume;
 use crate::session::{self, HookPlan, Output, Prepared, StartFailure};
 use crate::shell_word::shell_word;
 use crate::task::{DataFacts, Task};
+use sconce_base::nearest::nearest;
 
 /// File in a run's directory that lists the files of its data with their hashes, as `b3sum --check` takes it.
 pub(super) const DATA_LISTING: &str = "data.b3sums";

@@ -24,7 +24,6 @@ use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::faults::{self, Guard};
-use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
 use crate::model_directory::{self, ModelFacts};
@@ -37,6 +36,7 @@ use crate::session::{
 use crate::team::{Team, meeting};
 use crate::ui::View;
 use crate::weights;
+use sconce_base::files;
 
 /// Arguments of `sconce run`.
 #[derive(Debug, Args)]

@@ -116,7 +116,7 @@ fn unknown(name: &str, hooks: &[KnownHook]) -> StartFailure {
     let problem = Diagnostic::new(format!(
         "no plugin that was found has a hook `{name}` with a schema"
     ));
-    StartFailure::plugin(vec![match crate::nearest::nearest(name, names) {
+    StartFailure::plugin(vec![match sconce_base::nearest::nearest(name, names) {
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
         None => problem.hint("say where its plugin is: `--plugins DIR`, or `SCONCE_PLUGIN_PATH`"),
     }])

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
-use crate::files;
 use crate::session::StartFailure;
+use sconce_base::files;
 
 const NAME: &str = "source.json";
 

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
-use crate::nearest::nearest;
 use crate::plugin::trust::{self, Key, TrustStore, TrustedKey, UnsignedPolicy};
 use crate::session::StartFailure;
+use sconce_base::nearest::nearest;
 
 /// Arguments of `sconce trust`.
 #[derive(Debug, Args)]

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
-use crate::nearest::nearest;
-use crate::patterns::Patterns;
 use crate::plugin::trust;
 use crate::printable;
 use crate::shell_word::shell_word;
 use crate::validate::{Options, Suite, Test, TestLevel, TestRun, Verdict, tests};
+use sconce_base::nearest::nearest;
+use sconce_base::patterns::Patterns;
 
 /// Arguments of `sconce validate`.
 #[derive(Debug, Args)]

@@ -9,9 +9,9 @@ use sconce_plugin_api::{Phase, Point, Priority};
 use super::points::{is_module, is_outside};
 use crate::checkpoint::HookRecord;
 use crate::manifest::{Every, OnCrash, OnError, ReloadPolicy};
-use crate::patterns::Patterns;
 use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::instance::HookInstance;
+use sconce_base::patterns::Patterns;
 
 /// Everything about a hook except its instance: manifest entry, plugin, mount points and filters.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use etcetera::BaseStrategy;
+use sconce_base::regular_file::read_at_most;
 use sconce_data::ContentHash;
-use sconce_data::regular_file::read_at_most;
 
 use super::suspects::Suspect;
 use super::trail::{Crumb, MAGIC, Trail};

@@ -18,7 +18,8 @@ use candle_core::Tensor;
 use super::suspects::Suspect;
 use super::trail::{Crumb, Trail};
 use crate::hook_id::HookId;
-use crate::{exit, files, printable};
+use crate::{exit, printable};
+use sconce_base::files;
 
 /// Time limit for saving the parameters.
 const RESCUE: Duration = Duration::from_secs(5);

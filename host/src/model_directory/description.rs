@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sconce_data::regular_file::read_at_most;
+use sconce_base::regular_file::read_at_most;
 use serde::{Deserialize, Serialize};
 
 use super::ModelDirectoryError;

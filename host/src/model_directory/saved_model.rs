@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
-use sconce_ops::memory_limit::memory_limit;
+use sconce_base::memory_limit::memory_limit;
 
 use super::description::{Description, Signature};
 use super::facts::ModelFacts;

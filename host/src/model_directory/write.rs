@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use sconce_data::regular_file::read_regular;
+use sconce_base::regular_file::read_regular;
 use serde_json::{Value, json};
 
 use super::description::{Description, Signature};
@@ -12,12 +12,12 @@ use super::{DESCRIPTION, MODEL, readme};
 use crate::checkpoint::{HookRecord, TRAINED};
 use crate::data::csv::ROWS;
 use crate::data::{DataFile, Preprocessing};
-use crate::files::{aside, put, remove, sync_directory, write_synced};
 use crate::kernels;
 use crate::listed_file::ListedFile;
 use crate::run::RunReport;
 use crate::version::HOST_VERSION;
 use crate::weights::RESULTS;
+use sconce_base::files::{aside, put, remove, sync_directory, write_synced};
 
 /// Names of the files that say how good the model is, and what it came from.
 const METRICS: &str = "metrics.json";

@@ -17,7 +17,7 @@ use super::refusal::Cause;
 use super::section;
 use crate::bridge;
 use crate::manifest::schema_check::Checker;
-use crate::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// A checked plugin in C.
 pub(super) struct CRoot {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::{Cause, Inspected, PluginRefusal, file};
 #[cfg(target_os = "linux")]
-use crate::files;
+use sconce_base::files;
 
 /// File descriptors that the copies leave free. They are for the trial's pipes, the run's lock, checkpoints
 /// and tables.

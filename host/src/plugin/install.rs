@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Cause, Inspected, PluginRefusal, file, inspect, search, signature};
 use crate::diagnostic::Diagnostic;
-use crate::files;
+use sconce_base::files;
 
 /// The installation of one plugin.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use super::search::Inventory;
 use super::{Inspected, PluginRefusal, compatibility, inspect};
 use crate::coming_from;
 use crate::diagnostic::Diagnostic;
-use crate::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// A manifest entry's information about the origin of its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use sconce_plugin_api::Phase;
 use super::HookPlan;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, Unit};
-use crate::nearest::nearest;
 use crate::optim::{Optimizer, OptimizerConfig};
 use crate::run::TrainingPlan;
 use crate::task::Task;
+use sconce_base::nearest::nearest;
 
 /// All warnings of this kind.
 pub(super) fn advice(

@@ -1,8 +1,8 @@
 //! Whether a model fits into memory, found from its shapes before anything is allocated.
 
 use candle_core::{DType, Device};
+use sconce_base::memory_limit::{available_memory, memory_limit};
 use sconce_ops::device;
-use sconce_ops::memory_limit::{available_memory, memory_limit};
 use sconce_plugin_api::Phase;
 
 use super::StartFailure;

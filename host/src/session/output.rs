@@ -7,8 +7,8 @@ use super::lock::{self, Lock};
 use super::{StartFailure, lock::Holder};
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
-use crate::files;
 use crate::model_directory::MODEL;
+use sconce_base::files;
 
 /// Whether another process runs in this output directory.
 pub fn is_in_use(directory: &Path) -> bool {

@@ -5,9 +5,9 @@ use sconce_plugin_api::{METRIC_FORMAT, Monitor, Phase};
 use super::{HookPlan, StartFailure};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, schema_check};
-use crate::nearest::nearest;
-use crate::patterns::Patterns;
 use crate::task::Task;
+use sconce_base::nearest::nearest;
+use sconce_base::patterns::Patterns;
 
 /// Checks that the metrics, modules and data sets named in hook entries exist, and returns the references that can't be
 /// checked before all hooks have been created.

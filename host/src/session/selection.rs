@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
-use crate::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// Selection of the manifest's hooks by command line options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

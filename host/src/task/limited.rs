@@ -10,7 +10,7 @@ use crate::data::{Batch, DataFile, Dataset, First, Preprocessing};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
-pub use sconce_manifest::DataLimits;
+pub use crate::manifest::DataLimits;
 
 /// A task that sees part of its data.
 pub struct Limited {

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{self, FAILED, Store};
-use crate::files;
 use crate::launcher;
+use sconce_base::files;
 
 /// File with the [`RunNote`].
 const RUN: &str = "run";

@@ -8,7 +8,8 @@ use super::finding::Finding;
 use super::list::tests;
 use super::order::TestOrder;
 use super::subject::Subject;
-use crate::{exit, files};
+use crate::exit;
+use sconce_base::files;
 
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "validate-test";

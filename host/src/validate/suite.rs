@@ -12,8 +12,8 @@ use super::list::tests;
 use super::order::TestOrder;
 use super::process;
 use super::test::{Test, TestLevel, TestScope};
-use crate::patterns::Patterns;
 use crate::plugin::{Inspected, PluginRefusal, inspect};
+use sconce_base::patterns::Patterns;
 
 /// Selection of tests, and settings for them.
 #[derive(Clone, Debug)]

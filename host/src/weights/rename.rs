@@ -6,7 +6,7 @@ use std::path::Path;
 use candle_core::Tensor;
 
 use super::{Comparison, Renames, WeightsError};
-use crate::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// Renames the weights.
 ///

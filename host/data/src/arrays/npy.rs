@@ -12,7 +12,7 @@ use super::array::{Array, ArrayElements};
 use super::header::{self, NpyHeader};
 use crate::data_files;
 use crate::error::unreadable;
-use crate::regular_file::{open_regular, read_more};
+use sconce_base::regular_file::{open_regular, read_more};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 

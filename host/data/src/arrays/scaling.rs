@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::exact::Exact;
+use sconce_base::exact::Exact;
 
 /// Standardisation of each column, of all elements together, or none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use super::far::Far;
 use super::number_column::{check_statistics, deviation, is_far};
 use super::scan::{Missing, Scan};
 use super::{CsvConfig, DateOrder, OnMissing};
-use crate::exact::Exact;
+use sconce_base::exact::Exact;
 
 /// Encodes dates as the days since 1970, standardised as numbers are, the place in the year as sine and cosine, the day
 /// of the week as an input for each, and the time of day as sine and cosine.

@@ -6,7 +6,7 @@ use super::encoding_problem::EncodingProblem;
 use super::far::{FAR, Far};
 use super::scan::{Missing, Scan, number};
 use super::{CsvConfig, OnMissing};
-use crate::exact::Exact;
+use sconce_base::exact::Exact;
 
 /// Encodes numbers as one input: (number − mean) / deviation, or the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! What may be meant by a category that the training rows don't have.
 
-use sconce_nn::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 use super::UnknownCategory;
 use super::scan::number;

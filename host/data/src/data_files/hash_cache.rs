@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ContentHash;
 use crate::DataError;
-use crate::regular_file::read_regular;
+use sconce_base::regular_file::read_regular;
 
 /// Environment variable that switches the cache off.
 const VARIABLE: &str = "SCONCE_DATA_HASH";

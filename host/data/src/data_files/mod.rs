@@ -33,7 +33,7 @@ pub(crate) use recording::{
 
 use crate::DataError;
 use crate::error::unreadable;
-use crate::regular_file::open_regular;
+use sconce_base::regular_file::open_regular;
 
 /// A file or directory that data were read from, with the hash of what was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -179,7 +179,7 @@ pub enum ArrayError {
 }
 
 fn hint(name: &str, known: &[String]) -> String {
-    if let Some(near) = sconce_nn::nearest::nearest(name, known.iter().map(String::as_str)) {
+    if let Some(near) = sconce_base::nearest::nearest(name, known.iter().map(String::as_str)) {
         return format!("did you mean `{near}`?");
     }
     let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();

@@ -430,7 +430,7 @@ fn opened_at(opened: u64, line: u64) -> String {
 }
 
 fn did_you_mean(name: &str, known: &[String]) -> String {
-    let near = sconce_nn::nearest::nearest(name, known.iter().map(String::as_str));
+    let near = sconce_base::nearest::nearest(name, known.iter().map(String::as_str));
     near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
@@ -443,7 +443,7 @@ fn hint(name: &str, header: bool, known: &[String]) -> String {
     {
         return format!("its only column is `{only}`: should `data.delimiter` be {other:?}?");
     }
-    if let Some(near) = sconce_nn::nearest::nearest(name, known.iter().map(String::as_str)) {
+    if let Some(near) = sconce_base::nearest::nearest(name, known.iter().map(String::as_str)) {
         return format!("did you mean `{near}`?");
     }
     let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();

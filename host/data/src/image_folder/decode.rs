@@ -15,7 +15,7 @@ use super::{ColourMode, Resize, jpeg};
 use crate::data_files::FileContent;
 use crate::error::{ImageFolderError, Undecodable};
 use crate::pixels::decoding_threads;
-use crate::regular_file::read_regular;
+use sconce_base::regular_file::read_regular;
 
 /// Number of undecodable files that are listed in an error.
 const NAMED: usize = 10;

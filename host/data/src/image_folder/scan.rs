@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{DataError, ImageFolderError};
-use crate::regular_file::special;
-use sconce_nn::nearest::nearest;
+use sconce_base::nearest::nearest;
+use sconce_base::regular_file::special;
 
 /// Directory names that denote phases of a data set.
 const PHASES: [&str; 6] = ["train", "training", "val", "valid", "validation", "test"];

@@ -7,7 +7,7 @@ use image::DynamicImage;
 use super::decode::{decoded, size_of, undecodable};
 use super::scan;
 use crate::error::{DataError, ImageFolderError, unreadable};
-use crate::regular_file::read_regular;
+use sconce_base::regular_file::read_regular;
 
 /// Maximum number of images that are decoded, evenly spaced among all.
 const MOST_DECODED: usize = 500;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{DataError, Images, MeanDeviation, NormaliseConfig, NormaliseRule};
 use crate::error::ImagesError;
-use crate::exact::Exact;
 use crate::pixels::decoding_threads;
+use sconce_base::exact::Exact;
 
 /// Mean and standard deviation of each channel, of pixels from 0 to 255.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LossError;
 use super::error::{check_count, out_of_range};
-use crate::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// Weights of classes, as in the manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -351,7 +351,7 @@ impl OptimizerConfig {
             groups,
             ..
         }) = self;
-        Groups::single(*learning_rate, *weight_decay).split(groups, parameters)
+        Ok(Groups::single(*learning_rate, *weight_decay).split(groups, parameters)?)
     }
 }
 

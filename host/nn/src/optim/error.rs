@@ -1,5 +1,7 @@
 //! Errors of creating, stepping or restoring an optimizer.
 
+use sconce_parameters::groups::GroupsError;
+
 /// An optimizer's error.
 #[derive(Debug, thiserror::Error)]
 pub enum OptimizerError {
@@ -16,27 +18,9 @@ pub enum OptimizerError {
     /// Nesterov momentum without momentum, or with dampening.
     #[error("`nesterov` needs a `momentum` above 0 and a `dampening` of 0")]
     Nesterov,
-    /// Two parameter groups have the same name.
-    #[error(
-        "two parameter groups are called `{0}` (`default` is the group of all other parameters)"
-    )]
-    DoubledGroup(String),
-    /// A name pattern of a parameter group is invalid.
-    #[error("a parameter group: {0}")]
-    Pattern(String),
-    /// A name pattern of a parameter group matches no parameter.
-    #[error(
-        "`{pattern}` of the group `{group}` matches no parameter{}",
-        nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
-    )]
-    IdlePattern {
-        /// Name of the group.
-        group: String,
-        /// Pattern without a match.
-        pattern: String,
-        /// Nearest parameter name.
-        nearest: Option<String>,
-    },
+    /// The parameter groups of the manifest do not fit the model.
+    #[error(transparent)]
+    Groups(#[from] GroupsError),
     /// A step failed.
     #[error("stepping `{parameter}`: {source}")]
     Step {

@@ -11,7 +11,6 @@ mod adam;
 mod adamw;
 mod config;
 mod error;
-mod groups;
 mod lion;
 mod moments;
 #[cfg(test)]
@@ -29,9 +28,9 @@ pub use adam::Adam;
 pub use adamw::AdamW;
 pub use config::OptimizerConfig;
 pub use error::OptimizerError;
-pub use groups::{DEFAULT_GROUP, GroupConfig, Groups, ParameterGroup};
 pub use lion::Lion;
 pub use rmsprop::RmsProp;
+pub use sconce_parameters::groups::{DEFAULT_GROUP, GroupConfig, Groups, ParameterGroup};
 pub use sgd::Sgd;
 
 use crate::gradients::Gradients;

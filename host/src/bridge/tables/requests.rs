@@ -11,7 +11,7 @@ use crate::bridge::entry::{refuse, shared};
 use crate::bridge::requests::StopRequest;
 use crate::bridge::shared::BridgeState;
 use crate::bridge::witness::HookAction;
-use crate::patterns::Patterns;
+use sconce_base::patterns::Patterns;
 
 pub(super) static TABLE: RequestsTable = RequestsTable { request };
 

@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, GZIP};
-use sconce_data::regular_file::open_regular;
+use sconce_base::regular_file::open_regular;
 
 /// Number of bytes of a file that are read; a table's header is no longer.
 const MOST: u64 = 1 << 20;

@@ -12,8 +12,8 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::stdio;
 
-use crate::files;
 use crate::plugin::library::Library;
+use sconce_base::files;
 
 /// Written to the pipe each time a library has been opened.
 pub(super) const OPENED: &str = "opened\n";

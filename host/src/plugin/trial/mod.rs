@@ -88,7 +88,7 @@ pub(crate) fn of(candidates: &[Candidate], limit: Duration) -> Verdicts {
         Ok(tried) => known.extend(tried),
         Err(error) => {
             let error = error.to_string();
-            let hint = crate::files::open_limit_hint(&error);
+            let hint = sconce_base::files::open_limit_hint(&error);
             verdicts.warnings.push(format!(
                 "plugins are opened without a trial load in another process, which can't be \
                  started: {error}{}",

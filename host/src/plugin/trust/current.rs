@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::store::TrustStore;
 use crate::diagnostic::Diagnostic;
-use crate::nearest::nearest;
+use sconce_base::nearest::nearest;
 
 /// This process's trust: read once, since all plugins of a run are judged alike.
 static CURRENT: OnceLock<Result<TrustStore, Vec<Diagnostic>>> = OnceLock::new();

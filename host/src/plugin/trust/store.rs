@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::key::Key;
 use super::state::SignatureState;
 use crate::diagnostic::Diagnostic;
-use crate::files;
 use crate::manifest::document;
+use sconce_base::files;
 
 /// Environment variable with the path of another file.
 pub const VARIABLE: &str = "SCONCE_TRUST";

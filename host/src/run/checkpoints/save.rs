@@ -20,13 +20,13 @@ use crate::checkpoint::{
 };
 use crate::device_facts::device_name;
 use crate::dispatch::{HookFault, Payload};
-use crate::exact::Exact;
 use crate::optim::ParameterGroup;
 use crate::run::failure::Leave;
 use crate::run::tensor_result::TensorResult;
 use crate::run::{RunError, Trainer};
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
+use sconce_base::exact::Exact;
 
 impl Trainer<'_> {
     /// Saves a checkpoint, after waiting for one still being written. Failure to write it does not end the

@@ -6,10 +6,10 @@ use sconce_ops::host_copy;
 use super::restore::known;
 use crate::checkpoint::{self, SavedMetrics, Store, Weights};
 use crate::digest::fingerprint;
-use crate::files;
 use crate::run::Trainer;
 use crate::run::failure::Leave;
 use crate::weights::Comparison;
+use sconce_base::files;
 
 /// Subdirectory of the run directory for published weights.
 const PUBLISHED: &str = "published";

@@ -6,9 +6,9 @@
 //! batch: a batch of weight w contributes w / N, and the sum is divided by the mean weight of a sample, Σ w / Σ n.
 
 use crate::checkpoint::{AccumulatedWeight, CheckpointHeader};
-use crate::exact::Exact;
 use crate::gradients::{GradientTree, Gradients};
 use crate::task::Task;
+use sconce_base::exact::Exact;
 
 /// The update in progress, or the last one.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::files;
 use crate::run::ReloadResult;
+use sconce_base::files;
 
 /// A request in a run's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

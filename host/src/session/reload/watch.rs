@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::request::{self, ReloadAnswer, ReloadRequest};
 use crate::manifest::{ReloadPolicy, Script};
-use crate::nearest::nearest;
 use crate::plugin::new_library::{NewScript, OldLibrary, look, stamp};
 use crate::run::{LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, Reloads};
+use sconce_base::nearest::nearest;
 
 /// How often the thread looks for a request.
 const LOOK: Duration = Duration::from_millis(100);

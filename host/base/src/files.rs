@@ -1,11 +1,11 @@
-//! Atomic writing of files and directories. Reading is in [`sconce_data::regular_file`].
+//! Atomic writing of files and directories. Reading is in [`crate::regular_file`].
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Suffix of a file that is still being written.
-pub(crate) const PART: &str = ".part";
+pub const PART: &str = ".part";
 
 /// Writes a file atomically: to a temporary file next to `path`, synced and then renamed. A reader
 /// of `path` sees either the old file or the new one, each complete, also after a crash.
@@ -28,20 +28,20 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Temporary name next to `place` for a directory that is not complete yet, or is being replaced.
-pub(crate) fn aside(place: &Path, what: &str) -> PathBuf {
+pub fn aside(place: &Path, what: &str) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     place.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
 }
 
 /// Writes a file and syncs it.
-pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = fs_err::File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
 /// Moves the directory `beside` to `place`; returns the directory that now has what was there before.
-pub(crate) fn put(beside: &Path, place: &Path) -> io::Result<Option<PathBuf>> {
+pub fn put(beside: &Path, place: &Path) -> io::Result<Option<PathBuf>> {
     let parent = place.parent().unwrap_or(Path::new("."));
     if place.symlink_metadata().is_err() {
         fs_err::rename(beside, place)?;
@@ -74,7 +74,7 @@ fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
 }
 
 /// Removes a directory or a file.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         std::fs::remove_dir_all(path)
     } else {
@@ -84,29 +84,29 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 /// Syncs a directory: a rename is durable only after that.
 #[cfg(unix)]
-pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
 #[cfg(not(unix))]
-pub(crate) fn sync_directory(_directory: &Path) -> io::Result<()> {
+pub fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
 /// How many files this process may have open at once, if the system says.
 #[cfg(unix)]
-pub(crate) fn most_open() -> Option<u64> {
+pub fn most_open() -> Option<u64> {
     use rustix::process::{Resource, getrlimit};
     getrlimit(Resource::Nofile).current
 }
 
 #[cfg(not(unix))]
-pub(crate) fn most_open() -> Option<u64> {
+pub fn most_open() -> Option<u64> {
     None
 }
 
 /// Advice for an error whose message says that the limit of open files was reached.
-pub(crate) fn open_limit_hint(words: &str) -> Option<String> {
+pub fn open_limit_hint(words: &str) -> Option<String> {
     if !["Too many open files", "(os error 24)"]
         .iter()
         .any(|sign| words.contains(sign))
@@ -122,7 +122,7 @@ pub(crate) fn open_limit_hint(words: &str) -> Option<String> {
 }
 
 /// Creates a directory if it isn't there, but none above it: if that is gone, so are the other files in it.
-pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
+pub fn make_directory(directory: &Path) -> io::Result<()> {
     match fs_err::create_dir(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
@@ -130,7 +130,7 @@ pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
 }
 
 /// If a run's output directory is gone, a message that says so: the reason why nothing can be written to it.
-pub(crate) fn vanished(directory: &Path) -> Option<String> {
+pub fn vanished(directory: &Path) -> Option<String> {
     if !matches!(directory.try_exists(), Ok(false)) {
         return None;
     }
@@ -142,7 +142,7 @@ pub(crate) fn vanished(directory: &Path) -> Option<String> {
 
 /// A run's output directory as it was when the run began, whatever its path leads to later.
 #[derive(Debug)]
-pub(crate) struct HeldDirectory {
+pub struct HeldDirectory {
     path: PathBuf,
     /// Open, so that the system gives its number to no other directory.
     #[cfg(unix)]
@@ -151,7 +151,7 @@ pub(crate) struct HeldDirectory {
 
 impl HeldDirectory {
     /// Opens the directory; none where it is not there.
-    pub(crate) fn of(path: &Path) -> Option<HeldDirectory> {
+    pub fn of(path: &Path) -> Option<HeldDirectory> {
         Some(HeldDirectory {
             path: path.to_owned(),
             #[cfg(unix)]
@@ -160,7 +160,7 @@ impl HeldDirectory {
     }
 
     /// If the path leads to this directory no more, a message that says so: nothing more can be written to it.
-    pub(crate) fn vanished(&self) -> Option<String> {
+    pub fn vanished(&self) -> Option<String> {
         let is_same = self.is_same();
         if is_same != Some(false) {
             return vanished(&self.path);

@@ -11,7 +11,7 @@ pub use cuts::{CUTS, Cut};
 pub use tree::{GradientTree, TreeNode, additions};
 pub use wrong::{WRONG, Wrong, wrong_operations};
 
-use crate::parameters::{self, Parameters};
+use crate::{Parameters, ParametersError};
 
 /// A gradient, or none, for each entry of the registry.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Gradients {
 impl Gradients {
     /// Takes the gradients of the registry's trainable parameters from candle's store.
     pub fn from_store(parameters: &Parameters, store: &GradStore) -> Gradients {
-        let gradient = |parameter: &crate::parameters::Parameter| {
+        let gradient = |parameter: &crate::Parameter| {
             let wanted = parameter.is_trainable();
             wanted
                 .then(|| store.get(parameter.tensor()).cloned())
@@ -57,7 +57,7 @@ impl Gradients {
         &self,
         parameters: &Parameters,
         name: &str,
-    ) -> std::result::Result<Option<&Tensor>, parameters::ParametersError> {
+    ) -> std::result::Result<Option<&Tensor>, ParametersError> {
         Ok(self.at(parameters.index_of(name)?))
     }
 
@@ -67,10 +67,10 @@ impl Gradients {
         parameters: &Parameters,
         name: &str,
         gradient: Tensor,
-    ) -> std::result::Result<(), parameters::ParametersError> {
+    ) -> std::result::Result<(), ParametersError> {
         let wanted = parameters.get(name)?.tensor().dims();
         if gradient.dims() != wanted {
-            return Err(parameters::ParametersError::Tensor {
+            return Err(ParametersError::Tensor {
                 name: name.to_owned(),
                 source: candle_core::Error::Msg(format!(
                     "its shape is {wanted:?}, the new gradient's {:?}",

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::DataLimits;
 use super::ValidateEvery;
-use crate::DataLimits;
 use sconce_data::Preparation;
 use sconce_data::order::Sampling;
 

@@ -71,7 +71,7 @@ pub fn ours(name: &str) -> Option<&'static str> {
 /// a third of the letters different, or one containing the other.
 ///
 /// ```
-/// use sconce_nn::nearest::nearest;
+/// use sconce_base::nearest::nearest;
 ///
 /// assert_eq!(nearest("epohcs", ["epochs", "batch_size"]), Some("epochs"));
 /// assert_eq!(nearest("lr", ["kind", "learning_rate"]), Some("learning_rate"));

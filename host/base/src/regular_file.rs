@@ -4,7 +4,7 @@ use std::fs::{File, FileType};
 use std::io::{self, Read};
 use std::path::Path;
 
-use sconce_ops::memory_limit::{MemoryLimit, memory_limit};
+use crate::memory_limit::{MemoryLimit, memory_limit};
 
 /// Reads a regular file; see [`open_regular`]. One that is larger than the memory that this process may use is an error before
 /// anything is read.
@@ -24,7 +24,7 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads what is left of a file of which `bytes` have been read. It must have at most `most` bytes and fit into memory.
-pub(crate) fn read_more(file: File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
+pub fn read_more(file: File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
     let length = file.metadata()?.len();
     let too_large = |problem| io::Error::new(io::ErrorKind::FileTooLarge, problem);
     if length > most {

@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::OptimizerError;
-use crate::nearest::nearest;
-use crate::parameters::Parameters;
-use crate::patterns::Patterns;
+use crate::Parameters;
+use sconce_base::nearest::nearest;
+use sconce_base::patterns::Patterns;
 
 /// A parameter group in the manifest.
 ///
@@ -36,6 +35,32 @@ pub struct GroupConfig {
 
 fn one() -> f64 {
     1.0
+}
+
+/// Why groups do not fit a model.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupsError {
+    /// Two parameter groups have the same name.
+    #[error(
+        "two parameter groups are called `{0}` (`default` is the group of all other parameters)"
+    )]
+    DoubledGroup(String),
+    /// A name pattern of a parameter group is invalid.
+    #[error("a parameter group: {0}")]
+    Pattern(String),
+    /// A name pattern of a parameter group matches no parameter.
+    #[error(
+        "`{pattern}` of the group `{group}` matches no parameter{}",
+        nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+    )]
+    IdlePattern {
+        /// Name of the group.
+        group: String,
+        /// Pattern without a match.
+        pattern: String,
+        /// Nearest parameter name.
+        nearest: Option<String>,
+    },
 }
 
 /// Name of the group of parameters that no other group matches.
@@ -81,21 +106,25 @@ impl Groups {
     }
 
     /// Adds the groups of the manifest.
-    pub(super) fn split(
+    ///
+    /// # Errors
+    ///
+    /// If two have the same name, or a pattern is invalid or matches no parameter.
+    pub fn split(
         mut self,
         configs: &[GroupConfig],
         parameters: &Parameters,
-    ) -> Result<Groups, OptimizerError> {
+    ) -> Result<Groups, GroupsError> {
         self.of = vec![0; parameters.len()];
         for config in configs {
             let same = |group: &ParameterGroup| *group.name == *config.name;
             if self.groups.iter().any(same) {
-                return Err(OptimizerError::DoubledGroup(config.name.clone()));
+                return Err(GroupsError::DoubledGroup(config.name.clone()));
             }
-            let patterns = Patterns::new(&config.parameters).map_err(OptimizerError::Pattern)?;
-            let names = parameters.iter().map(crate::parameters::Parameter::name);
+            let patterns = Patterns::new(&config.parameters).map_err(GroupsError::Pattern)?;
+            let names = parameters.iter().map(crate::Parameter::name);
             if let Some(idle) = patterns.idle(names.clone()) {
-                return Err(OptimizerError::IdlePattern {
+                return Err(GroupsError::IdlePattern {
                     group: config.name.clone(),
                     pattern: idle.to_owned(),
                     nearest: nearest(idle, names).map(str::to_owned),
@@ -201,7 +230,7 @@ impl Groups {
 
     /// Returns the group of the entry at `index` with its learning rate multiplied by `share`, the
     /// parameter's own multiplier.
-    pub(super) fn shared(&self, index: usize, share: f64) -> Cow<'_, ParameterGroup> {
+    pub fn shared(&self, index: usize, share: f64) -> Cow<'_, ParameterGroup> {
         let group = self.of(index);
         if (share - 1.0).abs() < f64::EPSILON {
             return Cow::Borrowed(group);
@@ -212,7 +241,8 @@ impl Groups {
         })
     }
 
-    pub(super) fn set_weight_decay(&mut self, weight_decay: f64) {
+    /// Sets the weight decay of all groups.
+    pub fn set_weight_decay(&mut self, weight_decay: f64) {
         for group in &mut self.groups {
             group.weight_decay = weight_decay;
         }

@@ -11,8 +11,8 @@ use candle_core::{DType, Device, Shape, Tensor, TensorId, Var};
 
 use crate::init::Init;
 use crate::memory_budget::{MemoryBudget, TooLarge};
-pub use crate::parameter_kind::ParameterKind;
-use crate::random;
+use crate::parameter_kind::ParameterKind;
+use sconce_ops::random;
 
 /// An error of the registry.
 #[derive(Debug, thiserror::Error)]
@@ -283,7 +283,12 @@ impl Parameters {
         }
     }
 
-    pub(crate) fn register(
+    /// Registers an entry, with the values that `init` gives for its name.
+    ///
+    /// # Errors
+    ///
+    /// If the name is taken, the memory budget does not allow for it, or candle can't make the tensor.
+    pub fn register(
         &mut self,
         name: String,
         shape: &[usize],

@@ -37,7 +37,7 @@ pub const WRONG: &[Wrong] = &[MAX_POOL, AVG_POOL, CONV1D];
 const MOST_NODES: usize = 1_000_000;
 
 /// Finds operations with wrong gradients in the graph of a loss, each once. `inputs` is the batch,
-/// which is in no graph; `is_ours` contains the tensors made by operations of [`ops`](crate::ops).
+/// which is in no graph; `is_ours` contains the tensors made by operations of [`ops`](sconce_ops).
 ///
 /// # Errors
 ///
@@ -202,8 +202,16 @@ mod tests {
     use candle_core::Var;
 
     use super::*;
-    use crate::ops::{self, PoolKind, Windows};
-    use crate::test_numbers::normal_numbers;
+    use sconce_ops::{self, PoolKind, Windows};
+
+    /// Standard normal values.
+    fn normal_numbers(seed: u64, shape: impl Into<candle_core::Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        let mut stream = sconce_ops::random::stream(seed, "tests of gradients", 0, 0);
+        let numbers = (0..shape.elem_count()).map(|_| stream.normal() as f32);
+        let numbers: Vec<f32> = numbers.collect();
+        Tensor::from_vec(numbers, shape, &sconce_ops::device::for_tests())
+    }
 
     fn var(seed: u64, shape: &[usize]) -> Var {
         let numbers = normal_numbers(seed, shape).expect("numbers");

@@ -1,6 +1,6 @@
 //! Initialisations, under PyTorch's names.
 
-use crate::random::Stream;
+use sconce_ops::random::Stream;
 
 /// Distribution of a parameter's initial values.
 ///
@@ -107,7 +107,7 @@ fn fans(shape: &[usize]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::stream;
+    use sconce_ops::random::stream;
 
     /// Returns the bound and the variance of a large weight.
     fn measure(init: Init, shape: &[usize]) -> (f64, f64) {

@@ -35,7 +35,7 @@ impl MemoryBudget {
     }
 
     /// Takes what a parameter or buffer needs.
-    pub(crate) fn take(
+    pub fn take(
         &mut self,
         shape: &[usize],
         size: usize,
@@ -63,7 +63,7 @@ impl MemoryBudget {
     }
 
     /// Checks that a layer's output fits. Outputs are not added up: which of them are kept at the same time depends on the layers.
-    pub(crate) fn check_output(&self, shape: &[usize], size: usize) -> Result<(), TooLarge> {
+    pub fn check_output(&self, shape: &[usize], size: usize) -> Result<(), TooLarge> {
         let bytes = bytes(shape, size, self.batch);
         let total = self.taken.saturating_add(bytes);
         if total <= u128::from(self.available) {
@@ -80,7 +80,7 @@ impl MemoryBudget {
 
 /// Explains why something does not fit into the budget: the rest of a sentence about it.
 #[derive(Debug)]
-pub(crate) struct TooLarge(pub(crate) String);
+pub struct TooLarge(pub String);
 
 /// Number of bytes of `count` arrays of a shape; the largest number if it is larger.
 fn bytes(shape: &[usize], size: usize, count: u64) -> u128 {
