@@ -19,53 +19,20 @@
 
 mod activation_memory;
 #[doc(hidden)]
-#[expect(unsafe_code, reason = "the host's functions, called by plugins")]
-pub mod bridge;
-#[doc(hidden)]
 pub mod checkpoint;
 #[expect(
     unsafe_code,
     reason = "sets the number of threads before there are any"
 )]
 pub mod cli;
-mod clock;
-mod device_facts;
-#[doc(hidden)]
-#[expect(unsafe_code, reason = "calls plugins")]
-pub mod dispatch;
-#[doc(hidden)]
-pub mod exit;
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "signals' default actions")]
-mod expendable;
-#[doc(hidden)]
-pub mod faults;
-#[doc(hidden)]
-pub mod hook_id;
-#[expect(
-    unsafe_code,
-    reason = "memory shared with hooks' processes, and the tables that hooks call there"
-)]
-mod isolation;
-#[doc(hidden)]
-pub mod launcher;
 mod listed_file;
-#[doc(hidden)]
-pub mod log;
 pub mod manifest;
-#[doc(hidden)]
-pub mod metric_board;
 mod model_directory;
-#[doc(hidden)]
-#[expect(unsafe_code, reason = "opens libraries and calls their entries")]
-pub mod plugin;
 #[doc(hidden)]
 pub mod predict;
 pub mod run;
 pub mod session;
-mod signals;
 mod start_failure;
-mod subprocess;
 pub mod task;
 #[doc(hidden)]
 pub mod team;
@@ -77,12 +44,18 @@ mod thousands;
 pub(crate) mod ui;
 #[doc(hidden)]
 pub mod validate;
-mod version;
 #[doc(hidden)]
 pub mod weights;
 
 pub use sconce_data as data;
 pub(crate) use sconce_data::signature;
+#[cfg(target_os = "linux")]
+pub(crate) use sconce_hooks::expendable;
+#[doc(hidden)]
+pub use sconce_hooks::{
+    bridge, dispatch, exit, faults, hook_id, launcher, log, metric_board, plugin,
+};
+pub(crate) use sconce_hooks::{clock, device_facts, isolation, signals, subprocess, version};
 #[doc(hidden)]
 pub use sconce_manifest::diagnostic;
 pub(crate) use sconce_manifest::{coming_from, digest, printable, screen, shell_word};

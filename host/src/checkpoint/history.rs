@@ -2,35 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LibraryId;
+
 /// Most changes of a run's hooks; later ones are refused. Of refusals it has as many records at most.
 pub const MOST_RECORDS: usize = 100;
-
-/// Identity of a library.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LibraryId {
-    /// Version of the plugin.
-    pub version: String,
-    /// SHA-256 of the file.
-    pub sha256: String,
-    /// SHA-256 of the hook's own file, if it is one in Python that the manifest names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<String>,
-}
-
-impl LibraryId {
-    /// Version and first digits for people.
-    pub(crate) fn shown(&self) -> String {
-        let script = self.script.as_deref().map(short);
-        let script = script.map(|script| format!(", file {script}"));
-        let library = short(&self.sha256);
-        format!("{} ({library}{})", self.version, script.unwrap_or_default())
-    }
-}
-
-/// The first digits of a fingerprint.
-fn short(sha256: &str) -> &str {
-    sha256.get(..8).unwrap_or(sha256)
-}
 
 /// An event in the life of a run's hooks, in its record and its checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

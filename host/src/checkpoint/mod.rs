@@ -57,9 +57,11 @@ pub use directory::hash_of;
 pub use directory::{RawFiles, Saved, manifest, parameters, preprocessing, read, read_raw};
 pub use error::CheckpointError;
 pub use form::Files;
-pub use history::{HistoryRecord, LibraryId, MOST_RECORDS};
+pub use history::{HistoryRecord, MOST_RECORDS};
 pub(crate) use layout::tensors;
 pub use objects::{data_of, epoch_of};
+pub use sconce_hooks::metric_board::{PhaseState, WeightsId};
+pub use sconce_hooks::record::{HookRecord, LibraryId};
 pub use section::Section;
 pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
 pub(crate) use store::{FAILED, INTERRUPTED};
@@ -287,37 +289,6 @@ pub struct PassState {
     pub begun: Option<EpochStart>,
 }
 
-/// Metrics of a phase.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PhaseState {
-    /// Number of the phase.
-    pub phase: u32,
-    /// Samples of the pass so far.
-    pub samples: Exact,
-    /// Sums from which the task's metrics are computed.
-    pub sums: Vec<Exact>,
-    /// Name, value, and whether it belongs to the task.
-    pub values: Vec<(String, Exact, bool)>,
-    /// The weights that they were measured with; `None` while the pass is in progress, and in checkpoints of earlier
-    /// formats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights: Option<WeightsId>,
-}
-
-/// Identity of a run's weights: how far they are trained, and whether they are averages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WeightsId {
-    /// Training epochs finished.
-    pub epoch: u64,
-    /// Training iterations finished.
-    pub iteration: u64,
-    /// Updates finished.
-    pub update: u64,
-    /// Published set of averages; `None`: the trained parameters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub set: Option<String>,
-}
-
 /// Lifetime of a published value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -363,51 +334,6 @@ pub struct Publisher {
     pub hook: String,
     /// How long it is kept.
     pub keep: Lifetime,
-}
-
-/// Record of a hook of the run, with its state.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HookRecord {
-    /// Name of the manifest entry.
-    pub name: String,
-    /// Hook kind.
-    pub kind: String,
-    /// Name of the plugin.
-    pub plugin: String,
-    /// Version of the plugin.
-    pub version: String,
-    /// SHA-256 of the plugin's file.
-    pub sha256: String,
-    /// Whether a fault had switched it off.
-    pub disabled: bool,
-    /// Whether it is from an earlier segment of the run and only its state is kept.
-    pub absent: bool,
-    /// Its state; `None` if it could not provide one.
-    pub state: Option<Vec<u8>>,
-    /// The state of each rank's instance, if they differ; `state` is the first rank's.
-    pub of_ranks: Vec<Option<Vec<u8>>>,
-}
-
-impl HookRecord {
-    /// The state for a rank's instance. A rank that the saving run did not have gets the first one's.
-    pub fn state_of(&self, rank: usize) -> Option<&[u8]> {
-        match self.of_ranks.get(rank) {
-            Some(state) => state.as_deref(),
-            None => self.state.as_deref(),
-        }
-    }
-
-    /// The checkpoints that the state refers to, on any rank.
-    pub fn references(&self) -> Vec<CheckpointRef> {
-        let states = self.of_ranks.iter().flatten().chain(&self.state);
-        let mut found: Vec<CheckpointRef> = Vec::new();
-        for reference in states.flat_map(|state| CheckpointRef::all_in(state)) {
-            if !found.contains(&reference) {
-                found.push(reference);
-            }
-        }
-        found
-    }
 }
 
 impl Checkpoint {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::index::Index;
 use super::layout::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
 use super::section::Section;
+use super::sound::check_phase;
 use super::{Checkpoint, CheckpointError, CheckpointHeader, PhaseState, WeightsId};
 
 /// Name of the set of trained parameters.
@@ -120,7 +121,7 @@ pub fn weights_and_metrics(
     let measured = header.measured.as_deref().unwrap_or(TRAINED);
     let set = set.unwrap_or(measured);
     for (index, state) in header.metrics.iter().enumerate() {
-        let checked = state.check(&format!("metrics[{index}]"));
+        let checked = check_phase(state, &format!("metrics[{index}]"));
         checked.map_err(|reason| damaged(STATE, reason))?;
     }
     let metrics = SavedMetrics {

@@ -39,7 +39,7 @@ impl CheckpointHeader {
         }
         self.settings.check(self.batches().unwrap_or(MOST))?;
         for (index, state) in self.metrics.iter().enumerate() {
-            state.check(&format!("metrics[{index}]"))?;
+            check_phase(state, &format!("metrics[{index}]"))?;
         }
         let mut nodes = self.accumulated.iter();
         if self.accumulated.len() > 2 * TreeNode::HIGHEST as usize
@@ -218,39 +218,37 @@ impl ChangedSettings {
     }
 }
 
-impl PhaseState {
-    pub(super) fn check(&self, path: &str) -> Result<(), String> {
-        if Phase::from_number(self.phase).is_none() {
-            return Err(format!(
-                "`{path}.phase` is {}, which is not a phase",
-                self.phase
-            ));
-        }
-        float(&format!("{path}.samples"), self.samples.0, MOST as f64)?;
-        if let Some(weights) = &self.weights {
-            let path = format!("{path}.weights");
-            for (name, count) in [
-                ("epoch", weights.epoch),
-                ("iteration", weights.iteration),
-                ("update", weights.update),
-            ] {
-                let allowed = Allowed {
-                    range: 0..=MOST,
-                    why: COUNT,
-                };
-                number(&format!("{path}.{name}"), count, &allowed)?;
-            }
-            if let Some(set) = &weights.set {
-                check_name("a set's name", set)
-                    .map_err(|reason| format!("`{path}.set`: {reason}"))?;
-            }
-        }
-        for (name, Exact(_), _) in &self.values {
-            check_name("a metric's name", name)
-                .map_err(|reason| format!("`{path}.values`: {reason}"))?;
-        }
-        Ok(())
+/// Checks the metrics of a phase.
+pub(super) fn check_phase(state: &PhaseState, path: &str) -> Result<(), String> {
+    if Phase::from_number(state.phase).is_none() {
+        return Err(format!(
+            "`{path}.phase` is {}, which is not a phase",
+            state.phase
+        ));
     }
+    float(&format!("{path}.samples"), state.samples.0, MOST as f64)?;
+    if let Some(weights) = &state.weights {
+        let path = format!("{path}.weights");
+        for (name, count) in [
+            ("epoch", weights.epoch),
+            ("iteration", weights.iteration),
+            ("update", weights.update),
+        ] {
+            let allowed = Allowed {
+                range: 0..=MOST,
+                why: COUNT,
+            };
+            number(&format!("{path}.{name}"), count, &allowed)?;
+        }
+        if let Some(set) = &weights.set {
+            check_name("a set's name", set).map_err(|reason| format!("`{path}.set`: {reason}"))?;
+        }
+    }
+    for (name, Exact(_), _) in &state.values {
+        check_name("a metric's name", name)
+            .map_err(|reason| format!("`{path}.values`: {reason}"))?;
+    }
+    Ok(())
 }
 
 fn number(path: &str, value: u64, allowed: &Allowed) -> Result<(), String> {

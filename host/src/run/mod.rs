@@ -130,7 +130,8 @@ impl<'run> Trainer<'run> {
         shared.set_groups(optimizer.groups());
         shared.has_momentum.set(optimizer.has_momentum());
         let modules = task.modules();
-        hooks.set_modules(&modules);
+        let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+        hooks.set_modules(&names);
         shared.tensors.set_parameters(task.parameters());
         shared.gpu.set(&device_of(task));
         let values = vec![0.0; task.metrics().len()];

@@ -1,7 +1,6 @@
 //! Tasks: model, data, loss and metrics.
 
 mod data_facts;
-mod deferred_metrics;
 mod limited;
 mod metric_list;
 mod supervised;
@@ -12,8 +11,8 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
 pub use data_facts::DataFacts;
-pub use deferred_metrics::DeferredMetrics;
 pub use limited::{DataLimits, Limited};
+pub use sconce_hooks::bridge::DeferredMetrics;
 pub use supervised::{Supervised, SupervisedError};
 
 use crate::data::{Batch, DataFile, Dataset, Preprocessing, Splits};

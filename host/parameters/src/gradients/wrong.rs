@@ -202,7 +202,7 @@ mod tests {
     use candle_core::Var;
 
     use super::*;
-    use sconce_ops::{self, PoolKind, Windows};
+    use sconce_ops::{self as ops, PoolKind, Windows};
 
     /// Standard normal values.
     fn normal_numbers(seed: u64, shape: impl Into<candle_core::Shape>) -> Result<Tensor> {

@@ -8,6 +8,7 @@ use sconce_plugin_api::{Phase, Point};
 
 use super::measured::{self, BatchSums};
 use super::staging::{Staging, StagingError};
+use super::surroundings::Surroundings;
 use super::update::is_weighed;
 use crate::data::order::Sampler;
 use crate::data::{Batch, Dataset, Loader};
@@ -66,9 +67,10 @@ impl Trainer<'_> {
         outputs: &Tensor,
         phase: Phase,
     ) -> candle_core::Result<Tensor> {
+        let around = Surroundings(self.shared);
         let mut pass = Pass::new(phase == Phase::Train)
             .at(self.moment())
-            .within(self.shared);
+            .within(&around);
         let loss = self.task.loss(batch, outputs, &mut pass)?;
         self.shared.tensors.show("loss".into(), &loss);
         if self.deferral.is_on {

@@ -11,6 +11,7 @@ use sconce_plugin_api::Phase;
 
 use super::modules::watched;
 use super::record::{Slot, content};
+use super::surroundings::Surroundings;
 use crate::data::Batch;
 use crate::gradients::Gradients;
 use crate::nn::ops::device;
@@ -172,7 +173,8 @@ impl Trainer<'_> {
             }
         }
         let mut watch = FiniteWatch::default();
-        let pass = Pass::training().at(self.moment()).within(self.shared);
+        let around = Surroundings(self.shared);
+        let pass = Pass::training().at(self.moment()).within(&around);
         let outputs = self.task.forward(batch, &mut pass.with_taps(&mut watch))?;
         if let Some(module) = watch.bad {
             let ModuleInfo { name, kind } = module;
@@ -185,7 +187,7 @@ impl Trainer<'_> {
                 "in the forward pass, outside of its modules".to_owned(),
             ));
         }
-        let mut pass = Pass::training().at(self.moment()).within(self.shared);
+        let mut pass = Pass::training().at(self.moment()).within(&around);
         let loss = self.task.loss(batch, &outputs, &mut pass)?;
         if !ops::is_finite(&loss)? {
             return Ok(Some(

@@ -11,4 +11,5 @@ pub(in crate::run) mod recomputed_statistics;
 pub(in crate::run) mod record;
 pub(in crate::run) mod staging;
 pub(in crate::run) mod statistics;
+mod surroundings;
 pub(in crate::run) mod update;

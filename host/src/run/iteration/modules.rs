@@ -16,6 +16,7 @@ use sconce_plugin_api::{Phase, Point};
 
 use super::record::{Record, Slot, content};
 use super::statistics::merge;
+use super::surroundings::Surroundings;
 use crate::bridge::{BridgeState, ModuleTensors};
 use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
@@ -169,9 +170,10 @@ impl Trainer<'_> {
         self.records.clear();
         let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
             || self.hooks.is_subscribed(Point::ModuleBackward, phase);
+        let around = Surroundings(self.shared);
         let mut pass = Pass::new(phase == Phase::Train)
             .at(self.moment())
-            .within(self.shared);
+            .within(&around);
         let mut statistics = None;
         if phase == Phase::Train {
             self.statistics.borrow_mut().clear();

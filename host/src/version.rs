@@ -1,4 +1,0 @@
-//! Name and version of the host.
-
-/// Host name and version, as given to plugins and written to checkpoints and reports.
-pub(crate) const HOST_VERSION: &str = concat!("sconce ", env!("CARGO_PKG_VERSION"));
