@@ -17,26 +17,11 @@
 //! The other modules are the host's own and hidden here: `docs/architecture.md` describes them. They are public for
 //! the project's tests, and change without notice.
 
-mod activation_memory;
-#[doc(hidden)]
-pub mod checkpoint;
 #[expect(
     unsafe_code,
     reason = "sets the number of threads before there are any"
 )]
 pub mod cli;
-mod listed_file;
-pub mod manifest;
-mod model_directory;
-#[doc(hidden)]
-pub mod predict;
-pub mod run;
-pub mod session;
-mod start_failure;
-pub mod task;
-#[doc(hidden)]
-pub mod team;
-mod thousands;
 #[cfg_attr(
     not(unix),
     allow(dead_code, reason = "the view is drawn on Unix terminals alone")
@@ -44,8 +29,6 @@ mod thousands;
 pub(crate) mod ui;
 #[doc(hidden)]
 pub mod validate;
-#[doc(hidden)]
-pub mod weights;
 
 pub use sconce_data as data;
 pub(crate) use sconce_data::signature;
@@ -65,3 +48,7 @@ pub use sconce_nn::parameters;
 pub use sconce_nn::{gradients, init, loss, metric, optim};
 #[doc(hidden)]
 pub use sconce_ops::{kernels, random};
+pub(crate) use sconce_trainer::{activation_memory, model_directory, thousands};
+#[doc(hidden)]
+pub use sconce_trainer::{checkpoint, predict, team, weights};
+pub use sconce_trainer::{manifest, run, session, task};

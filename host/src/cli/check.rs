@@ -4,6 +4,7 @@ use clap::Args;
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::metadata::HookRanks;
 
+use super::selection::SelectionOptions;
 use super::{ManifestArgs, copies, hooks_table, output};
 use crate::bridge;
 use crate::device_facts::describe_device;
@@ -12,7 +13,7 @@ use crate::dispatch::HookSpec;
 use crate::exit;
 use crate::manifest::{DeviceName, Manifest};
 use crate::nn::Precision;
-use crate::session::{self, FirstWeights, Output, Selection, StartFailure, TaskBuilder};
+use crate::session::{self, FirstWeights, Output, StartFailure, TaskBuilder};
 
 /// Arguments of `sconce check`.
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ pub(super) struct CheckArgs {
     #[command(flatten)]
     manifest: ManifestArgs,
     #[command(flatten)]
-    selection: Selection,
+    selection: SelectionOptions,
 }
 
 pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
@@ -30,7 +31,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         file,
         &overlay,
         plugins,
-        &arguments.selection,
+        &arguments.selection.selection(),
         tasks.source(),
     )?;
     output::diagnostics(&checked.warnings);

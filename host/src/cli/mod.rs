@@ -42,6 +42,7 @@ mod resume;
 mod run;
 mod runs;
 mod schema;
+mod selection;
 mod shell;
 mod signals;
 mod source;

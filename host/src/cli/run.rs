@@ -12,6 +12,7 @@ use super::first_look::FirstLook;
 use super::folds::{self, FoldArgs};
 use super::out_of_memory::OutOfMemory;
 use super::resume::{ResumeArgs, ResumePoint};
+use super::selection::SelectionOptions;
 use super::summation::{self, JointTraining};
 use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
@@ -31,7 +32,7 @@ use crate::nn::Precision;
 use crate::run::{Resume, RunOutcome, RunReport};
 use crate::session::{
     self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads,
-    Selection, StartFailure, TaskBuilder,
+    StartFailure, TaskBuilder,
 };
 use crate::team::{Team, meeting};
 use crate::ui::View;
@@ -49,7 +50,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     resume: ResumeArgs,
     #[command(flatten)]
-    selection: Selection,
+    selection: SelectionOptions,
     #[command(flatten)]
     look: FirstLook,
     #[command(flatten)]
@@ -135,7 +136,8 @@ fn try_run(
     team: Option<&Team>,
 ) -> Result<Ended, StartFailure> {
     let ManifestArgs { file, plugins, .. } = &arguments.manifest;
-    let checked = session::check(file, overlay, plugins, &arguments.selection, tasks.source())?;
+    let selection = arguments.selection.selection();
+    let checked = session::check(file, overlay, plugins, &selection, tasks.source())?;
     let is_first = team.is_none_or(Team::is_first);
     // The first rank warns for all: they check the same.
     let warn = |warnings: &[Diagnostic]| {

@@ -1,0 +1,288 @@
+//! A saved model, and what is built of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::{DType, Device, Tensor};
+use sconce_base::memory_limit::memory_limit;
+
+use super::description::{Description, Signature};
+use super::facts::ModelFacts;
+use super::{DESCRIPTION, ModelDirectoryError};
+use crate::checkpoint::{self, Weights};
+use crate::data::csv::{ROWS, SplitRows};
+use crate::data::{Dataset, Preprocessing, Splits};
+use crate::loss::LossConfig;
+use crate::nn::{MemoryBudget, Model, Network, Pass, Precision, Signal};
+use crate::parameters::Parameters;
+use crate::task::Supervised;
+use crate::weights::{self, Comparison, RESULTS};
+
+/// A model that was saved with what was learnt from its data.
+pub struct SavedModel {
+    /// Its directory: one with a description, or that of a checkpoint.
+    directory: PathBuf,
+    facts: ModelFacts,
+    preprocessing: Preprocessing,
+    /// The list of its files; none in a checkpoint, which has its own.
+    description: Option<Description>,
+}
+
+/// A model with its weights.
+pub struct TrainedModel {
+    /// Its directory, with the list of its files unless it is a checkpoint's.
+    directory: PathBuf,
+    description: Option<Description>,
+    network: Network,
+    parameters: Parameters,
+    facts: ModelFacts,
+    preprocessing: Preprocessing,
+}
+
+impl SavedModel {
+    /// Whether a directory has a model of its own, beside those of checkpoints.
+    pub fn is_in(directory: &Path) -> bool {
+        directory.join(DESCRIPTION).is_file()
+    }
+
+    /// Opens a directory that a run left, or that of one of its checkpoints; none if that lacks what a model needs: those
+    /// of earlier versions, and of programs with a task of their own.
+    ///
+    /// # Errors
+    ///
+    /// If something is damaged, of another model, or newer than this build.
+    pub fn open(directory: &Path) -> Result<Option<SavedModel>, ModelDirectoryError> {
+        if SavedModel::is_in(directory) {
+            return SavedModel::described(directory).map(Some);
+        }
+        let Some(preprocessing) = checkpoint::preprocessing(directory)? else {
+            return Ok(None);
+        };
+        let manifest = checkpoint::manifest(directory)?;
+        let facts = ModelFacts::of_json(&manifest).map_err(|problem| misfit(directory, problem))?;
+        Ok(facts.map(|facts| SavedModel {
+            directory: directory.to_owned(),
+            facts,
+            preprocessing,
+            description: None,
+        }))
+    }
+
+    fn described(directory: &Path) -> Result<SavedModel, ModelDirectoryError> {
+        let description = Description::read(directory)?;
+        let read = |name: &str| match description.file(directory, name) {
+            Some(read) => read.map_err(io::Error::other),
+            None => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("`{DESCRIPTION}` doesn't list it"),
+            )),
+        };
+        let preprocessing = Preprocessing::from_files(read).map_err(|problem| {
+            ModelDirectoryError::Preprocessing {
+                directory: directory.to_owned(),
+                problem,
+            }
+        })?;
+        if Signature::of(&preprocessing) != description.signature {
+            let problem = "its inputs and outputs are others than the preprocessing's".to_owned();
+            return Err(misfit(directory, problem));
+        }
+        Ok(SavedModel {
+            directory: directory.to_owned(),
+            facts: description.facts.clone(),
+            preprocessing,
+            description: Some(description),
+        })
+    }
+
+    /// How it computed.
+    pub fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    /// Reads its weights: those of a set, or by default those that are kept.
+    ///
+    /// # Errors
+    ///
+    /// If they are damaged, or there is no such set.
+    pub fn weights(&self, set: Option<&str>) -> Result<Weights, ModelDirectoryError> {
+        let Some(description) = &self.description else {
+            return Ok(checkpoint::weights(&self.directory, set)?);
+        };
+        if let Some(other) = set.filter(|set| *set != description.set) {
+            return Err(weights::WeightsError::Set {
+                path: self.directory.clone(),
+                set: other.to_owned(),
+                known: format!("`{}`", description.set),
+            }
+            .into());
+        }
+        let unlisted = || {
+            misfit(
+                &self.directory,
+                format!("`{DESCRIPTION}` lists no `{RESULTS}`"),
+            )
+        };
+        let bytes = description.file(&self.directory, RESULTS);
+        let bytes = bytes.ok_or_else(unlisted)??;
+        let tensors =
+            checkpoint::tensors(&bytes).map_err(|reason| weights::WeightsError::Format {
+                path: self.directory.join(RESULTS),
+                reason,
+            })?;
+        Ok(Weights {
+            set: description.set.clone(),
+            tensors,
+        })
+    }
+
+    /// Builds the model with weights that were read from `path`; `strict`: all must fit.
+    ///
+    /// # Errors
+    ///
+    /// If the architecture doesn't fit the preprocessing, or the weights don't fit it.
+    pub fn build(
+        self,
+        path: &Path,
+        weights: Weights,
+        strict: bool,
+    ) -> Result<(TrainedModel, Comparison), ModelDirectoryError> {
+        let inputs = Signal {
+            shape: self.preprocessing.sample_shape(),
+            content: self.preprocessing.inputs(),
+        };
+        let targets = self.preprocessing.targets();
+        let unbuilt = |error: crate::nn::ModelError| misfit(&self.directory, error.to_string());
+        let model = &self.facts.model;
+        // Counted first: the description is not trusted with the size of anything.
+        let memory = memory_limit().map_or(u64::MAX, |limit| limit.bytes);
+        let budget = MemoryBudget::new(memory, 1, 1);
+        let mut counted = Parameters::counting(DType::F32, budget);
+        model
+            .build(&mut counted, &inputs, &targets)
+            .map_err(unbuilt)?;
+        let needed = counted.budget().map_or(0, MemoryBudget::taken);
+        let given = weights.tensors.iter().map(|(_, tensor)| bytes_of(tensor));
+        let given: u128 = given.sum();
+        if strict && needed > given.saturating_mul(MOST_WIDENED) {
+            let problem = format!(
+                "its description asks for parameters of {needed} bytes, the weights in `{}` have {given}",
+                path.display()
+            );
+            return Err(misfit(&self.directory, problem));
+        }
+        let mut parameters = Parameters::new(0, DType::F32, &Device::Cpu);
+        let network = model.build(&mut parameters, &inputs, &targets);
+        let network = network.map_err(unbuilt)?;
+        let comparison = weights::set_all(path, weights.tensors, &parameters, strict)?;
+        let model = TrainedModel {
+            directory: self.directory,
+            description: self.description,
+            network,
+            parameters,
+            facts: self.facts,
+            preprocessing: self.preprocessing,
+        };
+        Ok((model, comparison))
+    }
+}
+
+/// Weights of 8 bits become parameters of 32.
+const MOST_WIDENED: u128 = 4;
+
+fn bytes_of(tensor: &Tensor) -> u128 {
+    tensor.elem_count() as u128 * tensor.dtype().size_in_bytes() as u128
+}
+
+fn misfit(directory: &Path, problem: String) -> ModelDirectoryError {
+    ModelDirectoryError::Misfit {
+        directory: directory.to_owned(),
+        problem,
+    }
+}
+
+impl TrainedModel {
+    /// Returns the outputs for a batch of inputs, numbers in the data's own units.
+    ///
+    /// # Errors
+    ///
+    /// An error of candle.
+    pub fn forward(&self, inputs: &Tensor) -> candle_core::Result<Tensor> {
+        let outputs = self.network.forward(inputs, &mut Pass::evaluation())?;
+        match self.preprocessing.target_scaling() {
+            Some(scaling) => scaling.original(&outputs.to_dtype(DType::F32)?),
+            None => Ok(outputs),
+        }
+    }
+
+    /// What was learnt from the training data.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
+    }
+
+    /// Device of its parameters.
+    pub fn device(&self) -> &Device {
+        self.parameters.device()
+    }
+
+    /// Precision of its products.
+    pub fn precision(&self) -> Precision {
+        self.facts.precision
+    }
+
+    /// Number of samples in a batch.
+    pub fn batch_size(&self) -> usize {
+        self.facts.batch_size
+    }
+
+    /// Reads which rows of a table were in which part of the training's data; none if that was not kept.
+    ///
+    /// # Errors
+    ///
+    /// If the file is damaged.
+    pub fn rows(&self) -> Result<Option<SplitRows>, ModelDirectoryError> {
+        let Some(description) = &self.description else {
+            return Ok(None);
+        };
+        let Some(bytes) = description.file(&self.directory, ROWS) else {
+            return Ok(None);
+        };
+        let rows = SplitRows::from_bytes(&bytes?);
+        let rows = rows.map_err(|problem| ModelDirectoryError::Preprocessing {
+            directory: self.directory.clone(),
+            problem,
+        });
+        rows.map(Some)
+    }
+
+    /// Returns a task that evaluates the model on these samples, as those of its test.
+    ///
+    /// # Errors
+    ///
+    /// If loss or metrics don't fit the samples, or the loss isn't known without the training data.
+    pub fn into_task(self, samples: Arc<dyn Dataset>) -> Result<Supervised, ModelDirectoryError> {
+        let ModelFacts { loss, metrics, .. } = self.facts;
+        if loss.as_ref().is_some_and(LossConfig::needs_class_counts) {
+            return Err(ModelDirectoryError::LearntLoss {
+                directory: self.directory,
+            });
+        }
+        let data = Splits {
+            train: Arc::clone(&samples),
+            val: None,
+            test: Some(samples),
+            preprocessing: Arc::new(self.preprocessing),
+            files: Vec::new(),
+        };
+        let network = Box::new(self.network);
+        let task = Supervised::with(
+            network,
+            self.parameters,
+            data,
+            loss.as_ref(),
+            metrics.as_deref(),
+        );
+        task.map_err(|error| misfit(&self.directory, error.to_string()))
+    }
+}
