@@ -36,7 +36,6 @@ mod predict;
 mod predict_rows;
 mod prediction_format;
 mod prepare;
-mod record;
 mod reload;
 mod resume;
 mod run;

@@ -11,12 +11,12 @@ use super::conclusion::conclude;
 use super::first_look::FirstLook;
 use super::folds::{self, FoldArgs};
 use super::out_of_memory::OutOfMemory;
-use super::resume::{ResumeArgs, ResumePoint};
+use super::resume::ResumeArgs;
 use super::selection::SelectionOptions;
 use super::summation::{self, JointTraining};
 use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
-use super::{ManifestArgs, hooks_table, output, prepare, record, resume, signals, source};
+use super::{ManifestArgs, hooks_table, output, prepare, resume, signals, source};
 use crate::bridge::BridgeState;
 use crate::checkpoint::{HookRecord, Store};
 use crate::data::{self, DataFile};
@@ -29,10 +29,10 @@ use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
 use crate::model_directory::{self, ModelFacts};
 use crate::nn::Precision;
-use crate::run::{Resume, RunOutcome, RunReport};
+use crate::run::{self, Resume, RunOutcome, RunReport};
 use crate::session::{
-    self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads,
-    StartFailure, TaskBuilder,
+    self, Checked, DATA_LISTING, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch,
+    ResumePoint, RunReloads, StartFailure, TaskBuilder,
 };
 use crate::team::{Team, meeting};
 use crate::ui::View;
@@ -270,6 +270,7 @@ fn resume_point(
             };
             let store = output.as_ref().map_or(&named, |output| &output.store);
             let found = ResumePoint::find(what, store, manifest, &checked.hooks)?;
+            output::diagnostics(&found.warnings);
             Some((output, found))
         }
         _ => None,
@@ -310,7 +311,9 @@ fn begin(
     }
     match found {
         Some((output, found)) => {
-            let mut resume = found.resume(prepared, arguments.allow_changes, is_first)?;
+            let (mut resume, warnings) =
+                found.resume(prepared, arguments.allow_changes, is_first)?;
+            output::diagnostics(&warnings);
             let output = match output {
                 None if is_first => Some(Output::open(directory)?),
                 output => output,
@@ -516,7 +519,7 @@ fn write_record(
         return false;
     };
     let device = prepared.task.parameters().device();
-    let written = record::write(directory, report, device, &prepared.files, origin.team);
+    let written = run::write_results(directory, report, device, &prepared.files, origin.team);
     let Err(error) = written else {
         return true;
     };
@@ -586,7 +589,7 @@ fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), StartFailure>
 /// Lists the files that the data were read from.
 fn save_data_listing(directory: &Path, files: &[DataFile]) -> Result<(), StartFailure> {
     let text = data::listing(files);
-    let file = directory.join(resume::DATA_LISTING);
+    let file = directory.join(DATA_LISTING);
     files::write_atomically(&file, text.as_bytes()).map_err(|error| {
         let problem = format!("the list of the run's data can't be saved: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::chosen_weights::{ChosenWeights, model_directory, trained_on};
 use super::prepare::Built;
-use super::{output, prepare, resume, source};
+use super::{output, prepare, source};
 use crate::checkpoint::CheckpointError;
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
 use crate::model_directory::{ModelDirectoryError, SavedModel, TrainedModel};
-use crate::session::{StartFailure, TaskBuilder};
+use crate::session::{self, StartFailure, TaskBuilder};
 use crate::task::Task;
 use crate::weights::{self, Comparison, WeightsError};
 
@@ -174,7 +174,7 @@ impl TrainedArgs {
         if changes.is_empty() {
             return Ok(());
         }
-        let told = resume::list(changes.iter());
+        let told = session::list(changes.iter());
         if is_own && !self.allow_changes {
             let problem = format!("the data are not those that the model was trained on:{told}");
             return Err(usage(

@@ -11,7 +11,7 @@
 //! - `ranks`: what several processes share and agree on
 //! - `replacement`: hooks that get new instances
 //! - `timing`: where the time goes
-//! - `plan`, `report`, `failure`: what is to be done, what came of it, and errors
+//! - `plan`, `report`, `failure`: what is to be done, what came of it, and errors; `results`: its `run.json`
 //!
 //! **Flow**
 //!
@@ -37,6 +37,7 @@ mod ranks;
 mod replacement;
 mod report;
 mod requests;
+mod results;
 mod tensor_result;
 mod timing;
 mod trainer;
@@ -67,6 +68,7 @@ pub use replacement::waiting::{
     LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, ReloadService, Reloader, Reloads,
 };
 pub use report::{Divergence, RunOutcome, RunReport};
+pub use results::write_results;
 use timing::passes::Timing;
 pub use timing::profile::{HookCopies, HookTiming, Profile};
 pub use timing::wall_time::{EndTimes, HookWork, RunTimes, StartTimes};

@@ -12,7 +12,7 @@
 //! - `mentioned`: the place in the manifest of an error's subject
 //! - `rehearsal`: creates the hooks in a child process, as a test
 //! - `output`, `lock`: the output directory, used by one run at a time
-//! - `changes`: differences between a checkpoint and the run that is to resume from it
+//! - `resume`: the checkpoint to resume from; `changes`: differences between it and the run
 //! - `device`: the device that computes
 //! - `failure`: the problems that prevent a run, with an exit code
 //!
@@ -43,6 +43,7 @@ mod prepared;
 mod references;
 pub mod rehearsal;
 pub mod reload;
+mod resume;
 mod selection;
 
 pub use crate::start_failure::StartFailure;
@@ -56,6 +57,7 @@ pub use prepared::{FirstWeights, Prepared, Ready};
 pub use references::{OpenReferences, check_references};
 pub use rehearsal::rehearse;
 pub use reload::{ReloadWatch, RunReloads};
+pub use resume::{DATA_LISTING, ResumePoint, list};
 pub use selection::Selection;
 
 use std::path::{Path, PathBuf};

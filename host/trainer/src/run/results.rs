@@ -5,16 +5,20 @@ use std::path::Path;
 use candle_core::Device;
 use serde_json::{Map, Value, json};
 
+use super::{RunOutcome, RunReport};
 use crate::data::DataFile;
 use crate::device_facts::device_name;
-use crate::run::{RunOutcome, RunReport};
 use crate::team::Team;
 use crate::version::HOST_VERSION;
 use sconce_base::files;
 
 /// Writes the record of a run on `device`, whose data were read from the files `data`, atomically. `team` are the ranks of
 /// the run, if it had several.
-pub(super) fn write(
+///
+/// # Errors
+///
+/// If it can't be written.
+pub fn write_results(
     directory: &Path,
     report: &RunReport,
     device: &Device,
