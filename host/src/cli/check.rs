@@ -4,9 +4,11 @@ use clap::Args;
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::metadata::HookRanks;
 
-use super::selection::SelectionOptions;
-use super::{ManifestArgs, copies, hooks_table, output};
+use super::{ManifestArgs, output};
 use crate::bridge;
+use crate::cli::run::copies;
+use crate::cli::run::hooks_table;
+use crate::cli::run::selection::SelectionOptions;
 use crate::device_facts::describe_device;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::HookSpec;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser};
 use serde_json::{Value, json};
 
-use super::new_plugin::{standard_plugins, this_program};
 use super::{Cli, browser, manifest_text, output};
+use crate::cli::plugins::new_plugin::{standard_plugins, this_program};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::search::{self, Inventory};

@@ -4,44 +4,26 @@
 
 mod browser;
 mod check;
-mod chosen_weights;
-mod compare;
-mod conclusion;
-mod copies;
 mod demo;
 mod docs;
 mod env;
-mod eval;
-mod first_look;
-mod folds;
-mod header;
-mod hooks_table;
-mod inspect;
-mod install_plugins;
 #[cfg(unix)]
 mod launch;
 mod manifest_text;
 mod near_miss;
-mod new_plugin;
 mod new_run;
 mod number;
-mod out_of_memory;
 mod output;
 #[cfg(unix)]
 mod passed_on;
-mod past_run;
+
+mod past_runs;
 mod paths;
 mod plugins;
-mod predict;
-mod predict_rows;
-mod prediction_format;
 mod prepare;
-mod reload;
 mod resume;
 mod run;
-mod runs;
 mod schema;
-mod selection;
 mod shell;
 mod signals;
 mod source;
@@ -52,14 +34,10 @@ mod stack;
 )]
 mod stdout;
 mod summary;
-mod summation;
 mod team;
 mod together;
 mod trained;
-mod trust;
-mod validate;
 mod variables;
-mod verbosity;
 mod welcome;
 
 use std::path::PathBuf;
@@ -92,9 +70,9 @@ enum Command {
     /// Shows the documentation that came with this program, or searches it: `sconce docs accumulate`.
     Docs(docs::DocsArgs),
     /// Writes a plugin with a hook in Rust, C or C++, its tests, and a manifest that uses it.
-    NewPlugin(new_plugin::NewPluginArgs),
+    NewPlugin(plugins::new_plugin::NewPluginArgs),
     /// Prints the header for plugins in C or C++.
-    Header(header::HeaderArgs),
+    Header(plugins::header::HeaderArgs),
     /// Writes an initial manifest, from questions or arguments.
     NewRun(new_run::NewRunArgs),
     /// Trains a model as described by a manifest.
@@ -109,25 +87,25 @@ enum Command {
     /// Prints the model's layers with their shapes, parameters and operations.
     Summary(summary::SummaryArgs),
     /// Computes loss and metrics of a trained model on the manifest's data.
-    Eval(eval::EvalArgs),
+    Eval(trained::eval::EvalArgs),
     /// Prints a trained model's predictions for samples, as JSON lines or CSV.
-    Predict(predict::PredictArgs),
+    Predict(trained::predict::PredictArgs),
     /// Lists the plugins in directories, with their hooks.
     Plugins(plugins::PluginsArgs),
     /// Describes one library.
-    Inspect(inspect::InspectArgs),
+    Inspect(plugins::inspect::InspectArgs),
     /// Installs plugins where every run finds them: the standard ones, or others.
-    InstallPlugins(install_plugins::InstallPluginsArgs),
+    InstallPlugins(plugins::install_plugins::InstallPluginsArgs),
     /// Lists, adds and removes the keys whose signatures of plugins are trusted.
-    Trust(trust::TrustArgs),
+    Trust(plugins::trust::TrustArgs),
     /// Prints the manifest's JSON Schema with the hooks of the plugins found, for editors.
     Schema(schema::SchemaArgs),
     /// Lists the runs in a directory, with their states, best metrics and checkpoints.
-    Runs(runs::RunsArgs),
+    Runs(past_runs::runs::RunsArgs),
     /// Gives the hooks of a running run new libraries, with their states carried over.
-    Reload(reload::ReloadArgs),
+    Reload(plugins::reload::ReloadArgs),
     /// Compares runs: metrics, curves, and differences between their manifests.
-    Compare(compare::CompareArgs),
+    Compare(past_runs::compare::CompareArgs),
     /// Prints what a bug report needs to say about program, machine and plugins.
     Env(env::EnvArgs),
     /// Prints a completion script for a shell.
@@ -135,7 +113,7 @@ enum Command {
     /// Writes the manual pages.
     Man(shell::ManArgs),
     /// Runs the conformance suite on a plugin, for its author.
-    Validate(validate::ValidateArgs),
+    Validate(plugins::validate::ValidateArgs),
     /// Opens libraries and reports success: for trial loads, see [`crate::plugin::trial`].
     #[command(name = trial::COMMAND, hide = true)]
     TrialLoad {
@@ -298,8 +276,8 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     let result = match command {
         Command::Demo(arguments) => demo::demo(&arguments, tasks),
         Command::Docs(arguments) => docs::docs(&arguments),
-        Command::NewPlugin(arguments) => new_plugin::new_plugin(&arguments),
-        Command::Header(arguments) => Ok(header::header(&arguments)),
+        Command::NewPlugin(arguments) => plugins::new_plugin::new_plugin(&arguments),
+        Command::Header(arguments) => Ok(plugins::header::header(&arguments)),
         Command::NewRun(arguments) => new_run::new_run(&arguments),
         Command::Run(arguments) => run::run(&arguments, tasks),
         #[cfg(unix)]
@@ -307,20 +285,20 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Team(arguments) => team::team(&arguments),
         Command::Check(arguments) => check::check(&arguments, tasks),
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
-        Command::Eval(arguments) => eval::eval(&arguments, tasks),
-        Command::Predict(arguments) => predict::predict(&arguments, tasks),
+        Command::Eval(arguments) => trained::eval::eval(&arguments, tasks),
+        Command::Predict(arguments) => trained::predict::predict(&arguments, tasks),
         Command::Plugins(arguments) => Ok(plugins::plugins(&arguments)),
-        Command::Inspect(arguments) => Ok(inspect::inspect_library(&arguments)),
-        Command::InstallPlugins(arguments) => install_plugins::install_plugins(&arguments),
-        Command::Trust(arguments) => trust::trust(&arguments),
+        Command::Inspect(arguments) => Ok(plugins::inspect::inspect_library(&arguments)),
+        Command::InstallPlugins(arguments) => plugins::install_plugins::install_plugins(&arguments),
+        Command::Trust(arguments) => plugins::trust::trust(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments, tasks.source()),
-        Command::Runs(arguments) => Ok(runs::runs(&arguments)),
-        Command::Reload(arguments) => reload::reload(&arguments),
-        Command::Compare(arguments) => Ok(compare::compare(&arguments)),
+        Command::Runs(arguments) => Ok(past_runs::runs::runs(&arguments)),
+        Command::Reload(arguments) => plugins::reload::reload(&arguments),
+        Command::Compare(arguments) => Ok(past_runs::compare::compare(&arguments)),
         Command::Env(arguments) => Ok(env::environment(&arguments)),
         Command::Completions(arguments) => Ok(shell::completions(&arguments)),
         Command::Man(arguments) => shell::manual(&arguments),
-        Command::Validate(arguments) => Ok(validate::validate(&arguments)),
+        Command::Validate(arguments) => Ok(plugins::validate::validate(&arguments)),
         Command::CreateHooks | Command::ValidateTest | Command::HookHost { .. } => Ok(exit::USAGE),
         Command::TrialLoad { libraries } => Ok(trial::answer(&libraries)),
     };

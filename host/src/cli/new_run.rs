@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::new_plugin::{standard_plugins, this_program};
 use super::{manifest_text, output, schema};
+use crate::cli::plugins::new_plugin::{standard_plugins, this_program};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::manifest::{self, TaskSource};

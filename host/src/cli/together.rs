@@ -8,8 +8,8 @@ use candle_core::Tensor;
 use sconce_data::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use super::{ManifestArgs, output};
 use crate::checkpoint::{self, Checkpoint, RawFiles};
+use crate::cli::{ManifestArgs, output};
 use crate::diagnostic::{Diagnostic, shortened};
 use crate::digest::fingerprint;
 use crate::exit;
@@ -37,7 +37,7 @@ const LOG: &str = "log.txt";
 /// # Errors
 ///
 /// If they can't be reached, or the manifest can't be read.
-pub(super) fn join(
+pub(in crate::cli) fn join(
     arguments: &ManifestArgs,
     overlay: &Overlay,
     tasks: &dyn TaskBuilder,
@@ -59,7 +59,7 @@ pub(super) fn join(
     }
     expect_any_number(&manifest.distributed, launch.size)?;
     threads::use_at_most(own_processors(&launch));
-    super::prepare::set_threads(manifest.threads);
+    crate::cli::prepare::set_threads(manifest.threads);
     let mut directories: Vec<PathBuf> = arguments.plugins.clone();
     directories.extend(manifest.plugins.iter().cloned());
     let Some(transport) = team::open(&manifest.distributed, &directories)? else {
@@ -143,7 +143,7 @@ fn processors() -> Option<usize> {
 }
 
 /// The failure of a rank that can't start because of the others.
-pub(super) fn failure(error: &TeamError) -> StartFailure {
+pub(in crate::cli) fn failure(error: &TeamError) -> StartFailure {
     let mut failure = StartFailure::usage(vec![Diagnostic::new(error.to_string())]);
     failure.code = error.code().unwrap_or(exit::USAGE);
     failure.is_of_all_ranks = true;
@@ -151,7 +151,7 @@ pub(super) fn failure(error: &TeamError) -> StartFailure {
 }
 
 /// Tells the other ranks that this one can't start. What the first rank says too is not repeated.
-pub(super) fn fail(team: &Team, mut failure: StartFailure) -> StartFailure {
+pub(in crate::cli) fn fail(team: &Team, mut failure: StartFailure) -> StartFailure {
     if failure.is_of_all_ranks {
         return failure;
     }
@@ -302,7 +302,7 @@ fn target() -> String {
 /// # Errors
 ///
 /// If one is not, or has failed.
-pub(super) fn compare(
+pub(in crate::cli) fn compare(
     team: &Team,
     prepared: &Prepared,
     manifest: &serde_json::Value,
@@ -361,7 +361,7 @@ pub(super) fn compare(
 /// # Errors
 ///
 /// If a rank has failed, or the checkpoint can't be read.
-pub(super) fn share_checkpoint(
+pub(in crate::cli) fn share_checkpoint(
     team: &Team,
     found: Option<&Path>,
 ) -> Result<Option<(PathBuf, Checkpoint)>, StartFailure> {
@@ -389,7 +389,7 @@ pub(super) fn share_checkpoint(
 }
 
 /// What is logged at the start of a run on several ranks.
-pub(super) fn opening_line(team: &Team, manifest: &Manifest) -> String {
+pub(in crate::cli) fn opening_line(team: &Team, manifest: &Manifest) -> String {
     let ranks = team.size();
     let machines = match team.machines() {
         1 => "on this machine".to_owned(),
@@ -424,7 +424,7 @@ pub(super) fn opening_line(team: &Team, manifest: &Manifest) -> String {
 /// # Errors
 ///
 /// If a rank has failed, or a directory can't be created.
-pub(super) fn share_directories(
+pub(in crate::cli) fn share_directories(
     team: &Team,
     opened: Option<&Path>,
 ) -> Result<(PathBuf, PathBuf), StartFailure> {
@@ -444,7 +444,7 @@ pub(super) fn share_directories(
 }
 
 /// The directory of a rank's own files, in the run's.
-pub(super) fn directory_of(run: &Path, rank: usize) -> PathBuf {
+pub(in crate::cli) fn directory_of(run: &Path, rank: usize) -> PathBuf {
     match rank {
         0 => run.to_owned(),
         rank => run.join(RANKS).join(rank.to_string()),
@@ -452,13 +452,13 @@ pub(super) fn directory_of(run: &Path, rank: usize) -> PathBuf {
 }
 
 /// Log of a rank above the first: its messages go to a file, and warnings to standard error too.
-pub(super) struct RankLog {
+pub(in crate::cli) struct RankLog {
     file: Option<std::fs::File>,
     screen: StderrLog,
 }
 
 impl RankLog {
-    pub(super) fn in_directory(directory: &Path, lines: StderrLog) -> RankLog {
+    pub(in crate::cli) fn in_directory(directory: &Path, lines: StderrLog) -> RankLog {
         RankLog {
             file: std::fs::File::create(directory.join(LOG)).ok(),
             screen: StderrLog {

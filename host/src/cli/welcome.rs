@@ -1,7 +1,7 @@
 //! `sconce` without a command: what is here, and what to do next.
 
-use super::new_plugin::{standard_plugins, this_program};
 use super::output;
+use crate::cli::plugins::new_plugin::{standard_plugins, this_program};
 use crate::exit;
 use crate::plugin::search::{self, Inventory};
 use crate::version::HOST_VERSION;

@@ -21,8 +21,9 @@ use rustix::process::{Signal, kill_process};
 
 use self::ranks::{Rank, Ranks};
 use self::restarts::{Attempt, RestartArgs};
+use super::output;
 use super::passed_on::Signals;
-use super::{output, resume};
+use crate::cli::resume;
 use crate::diagnostic::Diagnostic;
 use crate::kernels::threads;
 use crate::launcher::{self, Launch};

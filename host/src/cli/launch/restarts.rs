@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::watch::Ending;
 use crate::checkpoint::LATEST;
-use crate::cli::{output, resume};
+use crate::cli::output;
+use crate::cli::resume;
 use crate::diagnostic::Diagnostic;
 use crate::team::meeting::RunNote;
 

@@ -27,7 +27,11 @@ const OF_ITERATIONS: [Point; 9] = [
 ];
 
 /// Rows of `sconce check`: the sizes of what hooks may read, and each hook with the copies that it may cause.
-pub(super) fn expected(hooks: &[HookPlan], task: &dyn Task, batch: usize) -> Vec<Vec<String>> {
+pub(in crate::cli) fn expected(
+    hooks: &[HookPlan],
+    task: &dyn Task,
+    batch: usize,
+) -> Vec<Vec<String>> {
     if hooks.is_empty() {
         return Vec::new();
     }
@@ -95,7 +99,7 @@ fn expected_of(hook: &HookPlan) -> String {
 }
 
 /// What was copied for hooks in a training: each hook with its share of an iteration; none if nothing was.
-pub(super) fn measured(profile: &Profile, iterations: u64) -> Option<String> {
+pub(in crate::cli) fn measured(profile: &Profile, iterations: u64) -> Option<String> {
     let hooks = profile.hooks.iter().filter_map(|hook| {
         let copies = hook.copies?;
         let each = copies.bytes as f64 / iterations.max(1) as f64;

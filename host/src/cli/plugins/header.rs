@@ -2,24 +2,24 @@
 
 use clap::{Args, ValueEnum};
 
-use super::output;
+use crate::cli::output;
 use crate::exit;
 
 /// `sconce.h`.
-pub(super) const C: &str = include_str!(concat!(
+pub(in crate::cli) const C: &str = include_str!(concat!(
     env!("SCONCE_CARRIED"),
     "/plugin-api/include/sconce.h"
 ));
 
 /// `sconce.hpp`, which includes `sconce.h`.
-pub(super) const CPP: &str = include_str!(concat!(
+pub(in crate::cli) const CPP: &str = include_str!(concat!(
     env!("SCONCE_CARRIED"),
     "/plugin-api/include/sconce.hpp"
 ));
 
 /// Arguments of `sconce header`.
 #[derive(Debug, Args)]
-pub(super) struct HeaderArgs {
+pub(in crate::cli) struct HeaderArgs {
     /// Which header: `sconce.h`, or `sconce.hpp` with classes over it.
     #[arg(default_value = "c")]
     language: HeaderLanguage,
@@ -34,7 +34,7 @@ enum HeaderLanguage {
 }
 
 /// Prints the header.
-pub(super) fn header(arguments: &HeaderArgs) -> u8 {
+pub(in crate::cli) fn header(arguments: &HeaderArgs) -> u8 {
     let text = match arguments.language {
         HeaderLanguage::C => C,
         HeaderLanguage::Cpp => CPP,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output;
+use crate::cli::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::install::{self, InstallPlan, PluginInstallation};
@@ -14,7 +14,7 @@ use crate::session::StartFailure;
 
 /// Arguments of `sconce install-plugins`.
 #[derive(Debug, Args)]
-pub(super) struct InstallPluginsArgs {
+pub(in crate::cli) struct InstallPluginsArgs {
     /// Directory with plugins, or a single library. Default: the standard plugins next to this
     /// program.
     #[arg(long, value_name = "PATH")]
@@ -36,7 +36,7 @@ pub(super) struct InstallPluginsArgs {
 /// Prefix of the standard plugins' names: other libraries next to this program are not installed.
 const STANDARD: &str = "sconce-plugin-";
 
-pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, StartFailure> {
+pub(in crate::cli) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, StartFailure> {
     trust::current().map_err(|problems| StartFailure::usage(problems.to_vec()))?;
     let to = match &arguments.to {
         Some(to) => to.clone(),

@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
-use super::out_of_memory::OutOfMemory;
-use super::trained::TrainedArgs;
-use super::{number, output, prepare};
 use crate::bridge::BridgeState;
+use crate::cli::run::out_of_memory::OutOfMemory;
+use crate::cli::trained::TrainedArgs;
+use crate::cli::{number, output, prepare};
 use crate::data::csv::RowsOf;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
@@ -21,7 +21,7 @@ use crate::task::Task;
 
 /// Arguments of `sconce eval`.
 #[derive(Debug, Args)]
-pub(super) struct EvalArgs {
+pub(in crate::cli) struct EvalArgs {
     #[command(flatten)]
     trained: TrainedArgs,
     /// File of samples with their targets, or directory of images in one for each class, which the model reads as it has learnt to: the training data and the manifest
@@ -43,7 +43,7 @@ pub(super) struct EvalArgs {
 
 /// Part of the manifest's data.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum DataPhase {
+pub(in crate::cli) enum DataPhase {
     /// Training data.
     Train,
     /// Validation data.
@@ -109,7 +109,10 @@ impl EvalPhase {
 }
 
 /// Returns the requested phase; by default the first of test and validation that has data.
-pub(super) fn phase_of(wanted: Option<DataPhase>, task: &dyn Task) -> Result<Phase, StartFailure> {
+pub(in crate::cli) fn phase_of(
+    wanted: Option<DataPhase>,
+    task: &dyn Task,
+) -> Result<Phase, StartFailure> {
     let wanted = wanted.map(DataPhase::phase);
     let candidates = match wanted {
         Some(phase) => vec![phase],
@@ -124,7 +127,10 @@ pub(super) fn phase_of(wanted: Option<DataPhase>, task: &dyn Task) -> Result<Pha
     })
 }
 
-pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
+pub(in crate::cli) fn eval(
+    arguments: &EvalArgs,
+    tasks: &dyn TaskBuilder,
+) -> Result<u8, StartFailure> {
     if let Some(file) = &arguments.input {
         return eval_file(arguments, file, tasks);
     }

@@ -21,7 +21,7 @@ const COPIES_OF_PARAMETERS: usize = 4;
 
 /// What is known of a run whose device had too little memory.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct OutOfMemory {
+pub(in crate::cli) struct OutOfMemory {
     phase: Phase,
     /// Samples of a batch in that phase.
     batch: usize,
@@ -54,7 +54,7 @@ impl SampleMemory {
 
 impl OutOfMemory {
     /// What is known if a run ended for want of a device's memory; none if it ended for another reason.
-    pub(super) fn of(
+    pub(in crate::cli) fn of(
         error: &RunError,
         manifest: &Manifest,
         task: &dyn Task,
@@ -79,7 +79,7 @@ impl OutOfMemory {
     }
 
     /// Adds to an error what takes the memory, and what would take less.
-    pub(super) fn explain(&self, problem: Diagnostic) -> Diagnostic {
+    pub(in crate::cli) fn explain(&self, problem: Diagnostic) -> Diagnostic {
         let mut problem = problem;
         if let (Some(sample), Some(total)) = (self.sample, self.total) {
             let of_batch = |bytes: usize| memory_size((bytes * self.batch) as u64);

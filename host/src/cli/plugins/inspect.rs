@@ -7,14 +7,14 @@ use sconce_plugin_api::Priority;
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata, TransportMetadata};
 use serde_json::{Value, json};
 
-use super::output;
+use crate::cli::output;
 use crate::exit;
 use crate::plugin::trust::{self, SignatureState};
 use crate::plugin::{Inspected, inspect};
 
 /// Arguments of `sconce inspect`.
 #[derive(Debug, Args)]
-pub(super) struct InspectArgs {
+pub(in crate::cli) struct InspectArgs {
     /// Library to describe.
     library: PathBuf,
     /// Prints one JSON object.
@@ -22,7 +22,7 @@ pub(super) struct InspectArgs {
     json: bool,
 }
 
-pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
+pub(in crate::cli) fn inspect_library(arguments: &InspectArgs) -> u8 {
     if let Err(problems) = trust::current() {
         output::diagnostics(problems);
         return exit::USAGE;
@@ -52,7 +52,7 @@ pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
 }
 
 /// Describes a plugin as JSON.
-pub(super) fn object(plugin: &Inspected) -> Value {
+pub(in crate::cli) fn object(plugin: &Inspected) -> Value {
     let mut object = json!(plugin.metadata);
     object["file"] = json!(plugin.path);
     object["bytes"] = json!(plugin.size);
@@ -109,7 +109,7 @@ fn signature(state: &SignatureState) -> String {
 }
 
 /// The plugin's language, for people.
-pub(super) fn language(metadata: &PluginMetadata) -> &str {
+pub(in crate::cli) fn language(metadata: &PluginMetadata) -> &str {
     match metadata.language.as_deref() {
         None => "Rust",
         Some("c") => "C",

@@ -1,11 +1,17 @@
 //! Arguments of `eval` and `predict`: a run's task, and which of its weights to use.
 
+pub(in crate::cli) mod chosen_weights;
+pub(in crate::cli) mod eval;
+pub(in crate::cli) mod predict;
+pub(in crate::cli) mod predict_rows;
+pub(in crate::cli) mod prediction_format;
+
 use std::path::{Path, PathBuf};
 
-use super::chosen_weights::{ChosenWeights, model_directory, trained_on};
-use super::prepare::Built;
-use super::{output, prepare, source};
 use crate::checkpoint::CheckpointError;
+use crate::cli::prepare::Built;
+use crate::cli::trained::chosen_weights::{ChosenWeights, model_directory, trained_on};
+use crate::cli::{output, prepare, source};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
@@ -16,7 +22,7 @@ use crate::weights::{self, Comparison, WeightsError};
 
 /// A trained model: a manifest, and weights.
 #[derive(Debug, clap::Args)]
-pub(super) struct TrainedArgs {
+pub(in crate::cli) struct TrainedArgs {
     /// Directory of a run, with its manifest and weights; or a run manifest, a JSON file. For a file of its own (`--input`),
     /// also a run's `model` directory or a checkpoint.
     #[arg(value_name = "FILE|RUN")]
@@ -48,13 +54,13 @@ pub(super) struct TrainedArgs {
 
 impl TrainedArgs {
     /// Whether data that are not those of the training are accepted.
-    pub(super) fn allows_changes(&self) -> bool {
+    pub(in crate::cli) fn allows_changes(&self) -> bool {
         self.allow_changes
     }
 
     /// Opens the model alone, without the manifest's data: as it is in a run's directory or a checkpoint. None if the
     /// arguments name a manifest or change it, or what they name isn't complete in itself, for which there is a warning.
-    pub(super) fn model(
+    pub(in crate::cli) fn model(
         &self,
         tasks: &dyn TaskBuilder,
     ) -> Result<Option<TrainedModel>, StartFailure> {
@@ -108,7 +114,7 @@ impl TrainedArgs {
     }
 
     /// Builds the manifest's task and loads the requested weights into it.
-    pub(super) fn task(
+    pub(in crate::cli) fn task(
         &self,
         tasks: &dyn TaskBuilder,
     ) -> Result<(Manifest, Box<dyn Task>), StartFailure> {

@@ -8,15 +8,15 @@ use sconce_plugin_api::Rule;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::past_run::PastRun;
-use super::{number, output};
+use crate::cli::past_runs::past_run::PastRun;
+use crate::cli::{number, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::manifest::json_path;
 
 /// Arguments of `sconce compare`.
 #[derive(Debug, Args)]
-pub(super) struct CompareArgs {
+pub(in crate::cli) struct CompareArgs {
     /// Directories of the runs.
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     runs: Vec<PathBuf>,
@@ -31,7 +31,7 @@ pub(super) struct CompareArgs {
 
 impl CompareArgs {
     /// Those of a comparison of `runs` without options.
-    pub(super) fn of(runs: Vec<PathBuf>) -> CompareArgs {
+    pub(in crate::cli) fn of(runs: Vec<PathBuf>) -> CompareArgs {
         CompareArgs {
             runs,
             metrics: Vec::new(),
@@ -40,7 +40,7 @@ impl CompareArgs {
     }
 }
 
-pub(super) fn compare(arguments: &CompareArgs) -> u8 {
+pub(in crate::cli) fn compare(arguments: &CompareArgs) -> u8 {
     let mut runs = Vec::new();
     let mut problems = Vec::new();
     for directory in &arguments.runs {

@@ -1,20 +1,28 @@
 //! `sconce plugins`: lists the plugins in directories. Runs none of their code.
 
+pub(in crate::cli) mod header;
+pub(in crate::cli) mod inspect;
+pub(in crate::cli) mod install_plugins;
+pub(in crate::cli) mod new_plugin;
+pub(in crate::cli) mod reload;
+pub(in crate::cli) mod trust;
+pub(in crate::cli) mod validate;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use sconce_plugin_api::Priority;
 use serde_json::{Value, json};
 
-use super::{inspect, output};
+use crate::cli::output;
 use crate::exit;
 use crate::plugin::Inspected;
 use crate::plugin::search::{self, Inventory};
-use crate::plugin::trust::{self, SignatureState, TrustStore, UnsignedPolicy};
+use crate::plugin::trust::{SignatureState, TrustStore, UnsignedPolicy};
 
 /// Arguments of `sconce plugins`.
 #[derive(Debug, Args)]
-pub(super) struct PluginsArgs {
+pub(in crate::cli) struct PluginsArgs {
     /// Directories with plugins, before those of `SCONCE_PLUGIN_PATH`. Default: the current one, and
     /// those where plugins are installed.
     directories: Vec<PathBuf>,
@@ -23,8 +31,8 @@ pub(super) struct PluginsArgs {
     json: bool,
 }
 
-pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
-    let trust = match trust::current() {
+pub(in crate::cli) fn plugins(arguments: &PluginsArgs) -> u8 {
+    let trust = match crate::plugin::trust::current() {
         Ok(trust) => trust,
         Err(problems) => {
             output::diagnostics(problems);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::together;
+use crate::cli::together;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{DistributedConfig, GradientSums, Manifest, Wire};
 use crate::run::Trainer;
@@ -10,7 +10,7 @@ use crate::session::{Prepared, StartFailure};
 use crate::team::{Gpus, Summation, Team, connect_gpus};
 
 /// What a trainer needs to train together with other ranks.
-pub(super) struct JointTraining<'a> {
+pub(in crate::cli) struct JointTraining<'a> {
     team: &'a Team,
     config: DistributedConfig,
     summation: Summation,
@@ -19,12 +19,12 @@ pub(super) struct JointTraining<'a> {
 
 impl JointTraining<'_> {
     /// What is logged at the start.
-    pub(super) fn opening_lines(&self) -> Vec<String> {
+    pub(in crate::cli) fn opening_lines(&self) -> Vec<String> {
         self.lines.clone()
     }
 
     /// A trainer that trains together with the other ranks.
-    pub(super) fn of(self, trainer: Trainer<'_>) -> Trainer<'_> {
+    pub(in crate::cli) fn of(self, trainer: Trainer<'_>) -> Trainer<'_> {
         trainer.together(self.team, &self.config, self.summation)
     }
 }
@@ -35,7 +35,7 @@ impl JointTraining<'_> {
 /// # Errors
 ///
 /// If the manifest asks for NCCL and a rank can't have it, or a rank has failed.
-pub(super) fn choose<'a>(
+pub(in crate::cli) fn choose<'a>(
     team: Option<&'a Team>,
     prepared: &Prepared,
 ) -> Result<Option<JointTraining<'a>>, StartFailure> {

@@ -6,7 +6,7 @@ use crate::session::Selection;
 
 /// Selection of the manifest's hooks.
 #[derive(Clone, Debug, Args)]
-pub(super) struct SelectionOptions {
+pub(in crate::cli) struct SelectionOptions {
     /// Disables all hooks, and opens no plugin.
     #[arg(long)]
     no_plugins: bool,
@@ -20,7 +20,7 @@ pub(super) struct SelectionOptions {
 
 impl SelectionOptions {
     /// The selection that they make.
-    pub(super) fn selection(&self) -> Selection {
+    pub(in crate::cli) fn selection(&self) -> Selection {
         Selection {
             no_plugins: self.no_plugins,
             only: self.only.clone(),

@@ -8,11 +8,11 @@ use candle_core::{Device, Tensor};
 use clap::{Args, ValueEnum};
 use sconce_base::regular_file::open_regular;
 
-use super::eval::{DataPhase, phase_of};
-use super::output;
-use super::predict_rows::{RowOptions, predict_rows};
-use super::prediction_format::{PredictionFormat, print_prediction};
-use super::trained::TrainedArgs;
+use crate::cli::output;
+use crate::cli::trained::TrainedArgs;
+use crate::cli::trained::eval::{DataPhase, phase_of};
+use crate::cli::trained::predict_rows::{RowOptions, predict_rows};
+use crate::cli::trained::prediction_format::{PredictionFormat, print_prediction};
 use crate::data::{Batch, Dataset, Preprocessing, order};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
@@ -24,7 +24,7 @@ use crate::task::Task;
 
 /// Arguments of `sconce predict`.
 #[derive(Debug, Args)]
-pub(super) struct PredictArgs {
+pub(in crate::cli) struct PredictArgs {
     #[command(flatten)]
     trained: TrainedArgs,
     /// File of samples, or directory of images, in the format of the manifest's data; it needs no
@@ -56,7 +56,7 @@ enum OnInvalid {
     Skip,
 }
 
-pub(super) fn predict(
+pub(in crate::cli) fn predict(
     arguments: &PredictArgs,
     tasks: &dyn TaskBuilder,
 ) -> Result<u8, StartFailure> {

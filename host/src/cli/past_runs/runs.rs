@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::past_run::PastRun;
-use super::{number, output};
+use crate::cli::past_runs::past_run::PastRun;
+use crate::cli::{number, output};
 use crate::exit;
 
 /// How many levels of subdirectories are searched for runs.
@@ -14,7 +14,7 @@ const DEPTH: usize = 4;
 
 /// Arguments of `sconce runs`.
 #[derive(Debug, Args)]
-pub(super) struct RunsArgs {
+pub(in crate::cli) struct RunsArgs {
     /// Directory to search, several levels deep.
     #[arg(default_value = "runs")]
     directory: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct RunsArgs {
     json: bool,
 }
 
-pub(super) fn runs(arguments: &RunsArgs) -> u8 {
+pub(in crate::cli) fn runs(arguments: &RunsArgs) -> u8 {
     if !arguments.directory.is_dir() {
         let problem = format!("there is no directory `{}`", arguments.directory.display());
         let hint = "say where the runs are: `sconce runs DIR`";

@@ -1,5 +1,15 @@
 //! `sconce run`: trains a model as described by a manifest.
 
+pub(in crate::cli) mod conclusion;
+pub(in crate::cli) mod copies;
+pub(in crate::cli) mod first_look;
+pub(in crate::cli) mod folds;
+pub(in crate::cli) mod hooks_table;
+pub(in crate::cli) mod out_of_memory;
+pub(in crate::cli) mod selection;
+pub(in crate::cli) mod summation;
+pub(in crate::cli) mod verbosity;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -7,18 +17,18 @@ use clap::Args;
 use sconce_plugin_api::Phase;
 use serde_json::Value;
 
-use super::conclusion::conclude;
-use super::first_look::FirstLook;
-use super::folds::{self, FoldArgs};
-use super::out_of_memory::OutOfMemory;
-use super::resume::ResumeArgs;
-use super::selection::SelectionOptions;
-use super::summation::{self, JointTraining};
-use super::together::{self, RankLog};
-use super::verbosity::Verbosity;
-use super::{ManifestArgs, hooks_table, output, prepare, resume, signals, source};
+use self::conclusion::conclude;
+use self::first_look::FirstLook;
+use self::folds::FoldArgs;
+use self::out_of_memory::OutOfMemory;
+use self::selection::SelectionOptions;
+use self::summation::JointTraining;
+use self::verbosity::Verbosity;
 use crate::bridge::BridgeState;
 use crate::checkpoint::{HookRecord, Store};
+use crate::cli::resume::{self, ResumeArgs};
+use crate::cli::together::{self, RankLog};
+use crate::cli::{ManifestArgs, output, prepare, signals, source};
 use crate::data::{self, DataFile};
 use crate::device_facts::describe_device;
 use crate::diagnostic::Diagnostic;
@@ -41,7 +51,7 @@ use sconce_base::files;
 
 /// Arguments of `sconce run`.
 #[derive(Debug, Args)]
-pub(super) struct RunArgs {
+pub(in crate::cli) struct RunArgs {
     #[command(flatten)]
     manifest: ManifestArgs,
     /// Output directory of the run, instead of the manifest's; relative to the current directory.
@@ -68,10 +78,13 @@ pub(super) struct RunArgs {
     restarts: u32,
 }
 
-pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
+pub(in crate::cli) fn run(
+    arguments: &RunArgs,
+    tasks: &dyn TaskBuilder,
+) -> Result<u8, StartFailure> {
     #[cfg(unix)]
     if arguments.restarts > 0 {
-        return super::launch::run_with_restarts(arguments.restarts);
+        return crate::cli::launch::run_with_restarts(arguments.restarts);
     }
     let mut set = arguments.look.overrides(&arguments.manifest.set);
     set.extend(arguments.folds.overrides()?);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::output;
+use crate::cli::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::trust::{self, Key, TrustStore, TrustedKey, UnsignedPolicy};
@@ -14,7 +14,7 @@ use sconce_base::nearest::nearest;
 
 /// Arguments of `sconce trust`.
 #[derive(Debug, Args)]
-pub(super) struct TrustArgs {
+pub(in crate::cli) struct TrustArgs {
     #[command(subcommand)]
     command: TrustCommand,
 }
@@ -41,7 +41,7 @@ enum TrustCommand {
     },
 }
 
-pub(super) fn trust(arguments: &TrustArgs) -> Result<u8, StartFailure> {
+pub(in crate::cli) fn trust(arguments: &TrustArgs) -> Result<u8, StartFailure> {
     let usage = |problem| StartFailure::usage(vec![problem]);
     let file = trust::file().ok_or_else(|| {
         let problem = Diagnostic::new("this user has no home directory for trust.json");

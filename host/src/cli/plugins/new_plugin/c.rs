@@ -4,7 +4,7 @@ use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 
 use super::files::{check_empty, write_files};
 use super::{NewPlugin, NewPluginArgs, names, this_program};
-use crate::cli::header;
+use crate::cli::plugins::header;
 use crate::diagnostic::Diagnostic;
 use crate::shell_word::shell_word;
 

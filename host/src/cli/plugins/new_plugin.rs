@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{manifest_text, output};
+use crate::cli::{manifest_text, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::search;
@@ -26,7 +26,7 @@ use files::{check_empty, failed, write, write_files};
 
 /// Arguments of `sconce new-plugin`.
 #[derive(Debug, Args)]
-pub(super) struct NewPluginArgs {
+pub(in crate::cli) struct NewPluginArgs {
     /// Name of the plugin, such as `best-epoch`; in Rust, of its crate.
     name: String,
     /// Language to write it in.
@@ -88,7 +88,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// Writes the plugin.
-pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, StartFailure> {
+pub(in crate::cli) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, StartFailure> {
     let usage = |problem| StartFailure::usage(vec![problem]);
     match arguments.language {
         PluginLanguage::Rust => names::check_crate(&arguments.name).map_err(usage)?,
@@ -263,7 +263,7 @@ fn manifest(hook: &str, library: &str, plugins: Option<&Path>, has_console: bool
 }
 
 /// Directory of the standard plugins, if they are next to this program and not installed with it.
-pub(super) fn standard_plugins() -> Option<PathBuf> {
+pub(in crate::cli) fn standard_plugins() -> Option<PathBuf> {
     let program = std::env::current_exe()
         .and_then(std::fs::canonicalize)
         .ok()?;
@@ -283,7 +283,7 @@ fn has_standard(directory: &Path) -> bool {
 }
 
 /// How to call this program: by name if it is on the path, otherwise by its file.
-pub(super) fn this_program() -> String {
+pub(in crate::cli) fn this_program() -> String {
     let name = "sconce".to_owned();
     let Ok(program) = std::env::current_exe() else {
         return name;

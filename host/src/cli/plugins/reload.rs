@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::output;
+use crate::cli::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::session::reload::request::{ReloadRequest, answered, ask};
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Arguments of `sconce reload`.
 #[derive(Debug, Args)]
-pub(super) struct ReloadArgs {
+pub(in crate::cli) struct ReloadArgs {
     /// Directory of the run.
     run: PathBuf,
     /// The hook whose library is loaded again. Default: every hook whose library has changed.
@@ -27,7 +27,7 @@ pub(super) struct ReloadArgs {
     wait: bool,
 }
 
-pub(super) fn reload(arguments: &ReloadArgs) -> Result<u8, StartFailure> {
+pub(in crate::cli) fn reload(arguments: &ReloadArgs) -> Result<u8, StartFailure> {
     let run = arguments.run.as_path();
     let refused = |problem: Diagnostic| Err(StartFailure::usage(vec![problem]));
     if !is_in_use(run) {

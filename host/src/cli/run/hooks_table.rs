@@ -11,14 +11,14 @@ use crate::hook_id::HookId;
 const MOST_LISTED: usize = 50;
 
 /// Lists created hooks in call order, per mount point.
-pub(super) fn text(hooks: &[LoadedHook]) -> String {
+pub(in crate::cli) fn text(hooks: &[LoadedHook]) -> String {
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
     of_specs(&specs)
 }
 
 /// Lists the hooks in call order for each mount point that one of them overrides. Phases are named
 /// if the order depends on them.
-pub(super) fn of_specs(specs: &[&HookSpec]) -> String {
+pub(in crate::cli) fn of_specs(specs: &[&HookSpec]) -> String {
     let mut text = String::from("hooks, in the order of their calls:");
     if specs.is_empty() {
         text.push_str(" none");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output;
+use crate::cli::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::trust;
@@ -19,7 +19,7 @@ use sconce_base::patterns::Patterns;
 
 /// Arguments of `sconce validate`.
 #[derive(Debug, Args)]
-pub(super) struct ValidateArgs {
+pub(in crate::cli) struct ValidateArgs {
     /// Library of the plugin.
     #[arg(required_unless_present = "list")]
     library: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub(super) struct ValidateArgs {
 /// Exit code if a test has failed.
 const FAILED: u8 = exit::PLUGIN;
 
-pub(super) fn validate(arguments: &ValidateArgs) -> u8 {
+pub(in crate::cli) fn validate(arguments: &ValidateArgs) -> u8 {
     match try_validate(arguments) {
         Ok(code) => code,
         Err(problem) => {
@@ -215,7 +215,7 @@ fn list(options: &Options, as_json: bool) {
 /// Returns all results as JSON.
 fn object(suite: &Suite, seed: u64, runs: &[TestRun]) -> Value {
     let plugin = match suite.inspected() {
-        Ok(plugin) => super::inspect::object(plugin),
+        Ok(plugin) => crate::cli::plugins::inspect::object(plugin),
         Err(refusal) => json!({"file": refusal.path, "refused": refusal.cause.to_string()}),
     };
     let counts: serde_json::Map<String, Value> = Verdict::ALL

@@ -2,9 +2,10 @@
 
 use sconce_plugin_api::Phase;
 
-use super::out_of_memory::OutOfMemory;
-use super::{copies, number, output, signals};
 use crate::checkpoint::{TRAINED, WeightsId};
+use crate::cli::run::copies;
+use crate::cli::run::out_of_memory::OutOfMemory;
+use crate::cli::{number, output, signals};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::run::{
@@ -12,7 +13,7 @@ use crate::run::{
 };
 
 /// Prints how the run ended, and whether its directory is gone; returns the exit code.
-pub(super) fn conclude(
+pub(in crate::cli) fn conclude(
     report: &RunReport,
     out_of_memory: Option<&OutOfMemory>,
     vanished: Option<String>,
