@@ -1,4 +1,8 @@
-//! The command line, one file per subcommand.
+//! The command line.
+//!
+//! **Parts.** A file or a folder for each subcommand; those of earlier runs, of trained models and of plugins have one together. What several
+//! need is beside them: `output`, `stdout`, `number` and `browser` show; `paths`, `variables`, `near_miss`, `signals` and `stack` are about the
+//! process and its arguments; `prepare`, `source`, `resume` and `together` about the run that a command means.
 //!
 //! A program with its own task calls [`main_with`] and has every command.
 

@@ -1,4 +1,5 @@
-//! `sconce plugins`: lists the plugins in directories. Runs none of their code.
+//! Commands about plugins, a file each; here `sconce plugins`, which lists those in directories. Only `validate` and the plugins of a run that
+//! `reload` asks have their code run.
 
 pub(in crate::cli) mod header;
 pub(in crate::cli) mod inspect;

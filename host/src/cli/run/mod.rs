@@ -1,4 +1,7 @@
 //! `sconce run`: trains a model as described by a manifest.
+//!
+//! **Parts.** Options: `first_look`, `selection`, `verbosity`; `folds`, a run for each part of the data. Before the run: `hooks_table`,
+//! `copies`, `summation` say what is to be expected; after it, `conclusion` what came of it, and `out_of_memory` what to do.
 
 pub(in crate::cli) mod conclusion;
 pub(in crate::cli) mod copies;

@@ -1,4 +1,5 @@
-//! Arguments of `eval` and `predict`: a run's task, and which of its weights to use.
+//! Trained models: `sconce eval`, and `sconce predict` with `predict_rows` and `prediction_format`. Here are the arguments of both: a run's
+//! task, and which of its weights to use (`chosen_weights`).
 
 pub(in crate::cli) mod chosen_weights;
 pub(in crate::cli) mod eval;
