@@ -11,7 +11,7 @@ use crate::exit;
 /// Multiple of the hang limit after which the process is ended.
 const PATIENCE: u32 = 3;
 
-/// Limits the time that this process takes to exit: after `limit` a warning is printed, and after [`PATIENCE`] times
+/// Limits the time that this process takes to exit: after `limit` a warning is printed, and after `PATIENCE` times
 /// that the process is ended without running the plugins' remaining handlers.
 pub fn leave(limit: Duration) {
     // Without a thread there is no limit, but the process can still exit.

@@ -8,7 +8,7 @@
 //! is loaded from its own path, after its bytes have been compared.
 //!
 //! A copy that has been opened stays as long as the process: the loader knows the library by the copy's path. One that is
-//! only looked at is closed with its last [`PrivateCopy`].
+//! only looked at is closed with its last `PrivateCopy`.
 
 use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]

@@ -7,7 +7,7 @@
 //! - `saved_model`: a model that was saved so, or in a checkpoint, and the one that is built of it.
 //! - `error`: [`ModelDirectoryError`].
 //!
-//! **Flow.** At a run's end [`write`] puts all files into a new directory, which then takes the place of an earlier one at
+//! **Flow.** At a run's end [`write()`] puts all files into a new directory, which then takes the place of an earlier one at
 //! once. [`SavedModel::open`] reads `model.json` first and verifies every other file while it is read; the parameters that
 //! the description asks for are counted and compared with those of the weights before anything is allocated.
 //!

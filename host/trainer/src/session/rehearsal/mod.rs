@@ -2,7 +2,7 @@
 //! crashes and hangs, is reported as it would be in a run.
 //!
 //! The child is this program's own executable with the hidden subcommand `create-hooks`. It reads its
-//! [`RehearsalOrder`] from standard input and writes one JSON line for each [`Word`] to a file: the start of each
+//! `RehearsalOrder` from standard input and writes one JSON line for each `Word` to a file: the start of each
 //! creation, messages of the hook, and the result. If a hook ends the process, the next child continues with
 //! the hook after it. Hooks that have processes of their own are created there (`apart`). The hooks are never called, since there is no run, and are not dropped.
 

@@ -4,7 +4,7 @@
 //! looks for it and for changed files, and takes new files through the gates that execute none of their code; `rehearsal`
 //! tries a new library in another process, with the state of the hook in the run, and opens it here.
 //!
-//! **Flow.** The thread puts an order into [`Reloads`](crate::run::Reloads); the run serves it at its next safe point.
+//! **Flow.** The thread puts an order into [`Reloads`]; the run serves it at its next safe point.
 
 mod rehearsal;
 pub mod request;
