@@ -186,7 +186,7 @@ fn what_is_bad_outside_of_modules_is_no_modules_fault() {
     );
     let hooks = json!([touch("after_forward", "outputs"), "anomaly"]);
     let finished = place.run(&edit(manifest.clone(), "/hooks", hooks));
-    finished.expect(4, &["behind the last module: the model's outputs have "]);
+    finished.expect(4, &["after the last module: the model's outputs have "]);
     // Targets of a regression, whose squares are too large.
     npy(&place, "y.npy", "<f4", &[8], &floats(&[1e30; 8]));
     let mut manifest = edit(manifest, "/hooks", json!(["anomaly"]));

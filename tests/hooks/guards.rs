@@ -326,7 +326,7 @@ fn modules_are_watched_where_the_entry_names_them() {
     let (_, finished) = run(learning(), json!([blow(4, 1e30), guard]));
     finished.expect(
         4,
-        &["the output of `fc2` (linear) has a number that is infinite or none"],
+        &["the output of `fc2` (linear) has a value that is infinite or NaN"],
     );
 }
 

@@ -93,7 +93,7 @@ fn wrong_files_are_reported_with_their_names() {
             b"not an idx file".to_vec(),
             labels(&LABELS),
             json!({}),
-            &["no IDX file", "(text)"],
+            &["not an IDX file", "(text)"],
         ),
         (
             labels(&LABELS),

@@ -115,12 +115,12 @@ fn bad_numbers_end_the_run_where_they_are_watched() {
         (json!({}), "the loss is "),
         (
             json!({"watch": ["outputs"]}),
-            "the outputs have a number that is infinite or none",
+            "the outputs have a value that is infinite or NaN",
         ),
         (json!({"watch": ["gradients"]}), "the gradient of `"),
         (
             json!({"watch": ["parameters"]}),
-            "` has a number that is infinite or none",
+            "` has a value that is infinite or NaN",
         ),
         (json!({"watch": ["metrics"]}), "the metric `loss` is "),
         (json!({"allowed": 2}), "in each of 3 iterations in a row"),
@@ -147,7 +147,7 @@ fn updates_of_bad_losses_are_left_out() {
     let guard = json!({"hook": "stop-on-nan", "config":
         {"watch": ["gradients"], "action": "skip-update"}});
     let (place, finished) = run(learning(), json!([scale, guard]));
-    finished.expect(0, &["is infinite or none; the update is left out"]);
+    finished.expect(0, &["is infinite or NaN; the update is left out"]);
     let record = record(&place);
     assert_eq!(
         (&record["iterations"], &record["updates"]),

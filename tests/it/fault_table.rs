@@ -135,7 +135,7 @@ fn sections() -> Vec<(&'static str, Vec<Case>)> {
                     ALL,
                 ),
                 raw("an error with an empty message", "empty", ALL),
-                raw("an error whose message is no UTF-8", "not-utf8", ALL),
+                raw("an error whose message is not UTF-8", "not-utf8", ALL),
                 raw("an error with NUL and line breaks in it", "odd", ALL),
                 raw("an error of an unknown code", "unknown-code", ALL),
                 fails("a panic in `new`", "new", "panic", ANY),

@@ -160,7 +160,7 @@ fn every_difference_is_reported_and_allowed_by_one_flag() {
     resume(&place, &["here", "--allow-changes"]).expect(
         2,
         &[
-            "the model is another one",
+            "the model differs from the checkpoint's",
             "`fc1.weight` had the shape [8, 784], now [9, 784]",
             "`weights`",
         ],

@@ -269,7 +269,7 @@ fn a_run_that_fails_saves_where_it_was() {
         let told = if is_exact {
             "resumes from"
         } else {
-            "broke an iteration off"
+            "interrupted an iteration"
         };
         finished.expect(0, &[told]);
         assert!(

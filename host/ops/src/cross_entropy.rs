@@ -36,17 +36,11 @@ pub fn cross_entropy(
     }
     if let Some(target) = targets.iter().flatten().find(|&&y| y as usize >= classes) {
         bail!(
-            "the target {target} is none of the outputs' {classes} classes, 0 to {}",
+            "the target {target} is not one of the outputs' {classes} classes, 0 to {}",
             classes.saturating_sub(1)
         )
     }
-    if terms
-        .weights
-        .as_ref()
-        .is_some_and(|weights| weights.len() != classes)
-    {
-        bail!("the class weights are not as many as the {classes} classes")
-    }
+    check_weights(&terms, classes)?;
     check_rows(&terms, rows)?;
     if composed::is_chosen(logits) {
         return composed::cross_entropy(logits, targets, &terms, divisor);
@@ -81,11 +75,21 @@ pub fn cross_entropy_on_device(
     if targets.dims() != [rows] || targets.dtype() != DType::U32 {
         bail!("{rows} rows of logits, but targets {targets:?}")
     }
-    if (terms.weights.as_ref()).is_some_and(|weights| weights.len() != classes) {
-        bail!("the class weights are not as many as the {classes} classes")
-    }
+    check_weights(terms, classes)?;
     check_rows(terms, rows)?;
     composed::cross_entropy_on_device(logits, targets, ignored, terms)
+}
+
+fn check_weights(terms: &CrossEntropyTerms, classes: usize) -> Result<()> {
+    match &terms.weights {
+        Some(weights) if weights.len() != classes => {
+            bail!(
+                "expected one weight for each of the {classes} classes, found {}",
+                weights.len()
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_rows(terms: &CrossEntropyTerms, rows: usize) -> Result<()> {

@@ -69,7 +69,7 @@ pub(super) const GROUP: TestGroup = TestGroup {
         },
         Test {
             name: "config.not-json",
-            about: "What is no configuration at all (no JSON, no object, far too deep, a megabyte) is \
+            about: "Anything that is not a configuration (not JSON, not an object, far too deep, a megabyte) is \
                     an error.",
             advice: "Leave reading to serde's derive.",
             level: 5,

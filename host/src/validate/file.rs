@@ -170,7 +170,7 @@ fn description(subject: &Subject) -> Checked {
     let described = subject.library()?.describe();
     let described = described.map_err(|refusal| failed(refusal.cause.to_string()))?;
     let mut known: PluginMetadata = serde_json::from_value(described)
-        .map_err(|error| failed(format!("the description is none of a plugin: {error}")))?;
+        .map_err(|error| failed(format!("not a plugin's metadata: {error}")))?;
     // Schemas are only in the section where the plugin can't compute them.
     for (hook, in_section) in known.hooks.iter_mut().zip(&plugin.metadata.hooks) {
         if in_section.config_schema.is_null() {

@@ -198,7 +198,7 @@ impl StopOnNan {
 
 #[hook(
     name = "stop-on-nan",
-    about = "Ends the run, leaves the update out, or goes back, where a number is infinite or none.",
+    about = "Ends the run, leaves the update out, or goes back, where a value is infinite or NaN.",
     priority = HIGH,
     requires = ["sconce.tensors/1", "sconce.vectors/1"],
     ranks = "all"
@@ -276,7 +276,7 @@ impl Hook for StopOnNan {
         if self.is_due(task, Watched::Outputs) && self.outputs.first(task)?.is_some() {
             return self.meet(
                 task,
-                "the outputs have a number that is infinite or none",
+                "the outputs have a value that is infinite or NaN",
                 None,
             );
         }
@@ -303,7 +303,7 @@ impl Hook for StopOnNan {
         };
         let bad = task.gradients().nth(place);
         let what = format!(
-            "the gradient of `{}` has a number that is infinite or none",
+            "the gradient of `{}` has a value that is infinite or NaN",
             bad.map_or("?", |gradient| gradient.name())
         );
         self.meet(task, &what, None)
@@ -318,7 +318,7 @@ impl Hook for StopOnNan {
         };
         let bad = task.parameters().nth(place);
         let what = format!(
-            "`{}` has a number that is infinite or none",
+            "`{}` has a value that is infinite or NaN",
             bad.map_or("?", |parameter| parameter.name())
         );
         self.meet(task, &what, None)
@@ -328,7 +328,7 @@ impl Hook for StopOnNan {
         if self.is_due(task, Watched::Modules) && !self.is_bad && self.module.first(task)?.is_some()
         {
             let what = format!(
-                "the output of `{}` ({}) has a number that is infinite or none",
+                "the output of `{}` ({}) has a value that is infinite or NaN",
                 module.name(),
                 module.kind()
             );
@@ -513,7 +513,7 @@ mod tests {
                 .parameter("w", &[2], &[0.0, 0.0])
         };
         let broken = |iteration, number| if iteration == 2 { number } else { 0.0 };
-        let what = "has a number that is infinite or none";
+        let what = "has a value that is infinite or NaN";
         let outputs = run().outputs(move |batch| vec![1.0, broken(batch, f32::NAN)]);
         let gradients = run().gradient("w", move |number| vec![0.5, broken(number, f32::INFINITY)]);
         // The gradient is finite, what the update makes of it is not.

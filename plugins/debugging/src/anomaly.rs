@@ -84,20 +84,17 @@ impl Anomaly {
     }
 
     /// Describes the bad values of a tensor:
-    /// `3 numbers that are none (NaN) and 1 number that is infinite, of 64, the first at [0, 2]`
+    /// `3 NaN values and 1 infinite value, of 64, the first at [0, 2]`
     fn bad(&self, tensor: &Tensor<'_>) -> Result<Option<String>> {
         let Some(bad) = bad(tensor, self.config.infinite)? else {
             return Ok(None);
         };
         let count = |count: usize, what: &str| match count {
             0 => None,
-            1 => Some(format!("1 number that is {what}")),
-            _ => Some(format!("{count} numbers that are {what}")),
+            1 => Some(format!("1 {what} value")),
+            _ => Some(format!("{count} {what} values")),
         };
-        let counts = [
-            count(bad.nan, "none (NaN)"),
-            count(bad.infinite, "infinite"),
-        ];
+        let counts = [count(bad.nan, "NaN"), count(bad.infinite, "infinite")];
         let counts: Vec<String> = counts.into_iter().flatten().collect();
         Ok(Some(format!(
             "{}, of {}, the first at {:?}",
@@ -144,7 +141,7 @@ fn is_training(task: &TaskView<'_>) -> bool {
 
 #[hook(
     name = "anomaly",
-    about = "Names the module that makes the first number that is infinite or none.",
+    about = "Names the module that makes the first value that is infinite or NaN.",
     priority = HIGHEST,
     ranks = "all"
 )]
@@ -238,7 +235,7 @@ impl Hook for Anomaly {
         {
             return self.meet(
                 task,
-                &format!("behind the last module: the model's outputs have {bad}"),
+                &format!("after the last module: the model's outputs have {bad}"),
             );
         }
         Ok(())
@@ -339,11 +336,11 @@ mod tests {
         for (run, what) in [
             (
                 run().inputs(inputs),
-                "the batch's inputs have 1 number that is none (NaN), of 6, the first at [0, 1]",
+                "the batch's inputs have 1 NaN value, of 6, the first at [0, 1]",
             ),
             (
                 run().outputs(outputs),
-                "behind the last module: the model's outputs have 1 number that is infinite, of 4, the \
+                "after the last module: the model's outputs have 1 infinite value, of 4, the \
              first at [1, 0]",
             ),
             (
@@ -359,7 +356,7 @@ mod tests {
             (
                 run().gradient("fc1.bias", gradient),
                 "in the backward pass of the module `fc1`: the gradient of its parameter `fc1.bias` has 2 \
-             numbers that are none (NaN), of 4, the first at [2]; those of its output and input are \
+             NaN values, of 4, the first at [2]; those of its output and input are \
              finite",
             ),
         ] {

@@ -184,7 +184,7 @@ impl GradientFlow {
             if vanishing.is_some_and(|least| norm < least) && !std::mem::replace(vanished, true) {
                 task.warn(format_args!(
                     "the gradients of `{module}` vanish: their norm is {norm:e} at update {update}; \
-                     what is behind it lets too little through"
+                     the layers after it pass on too small a gradient"
                 ));
             }
             let is_large = |most| norm > most || norm.is_nan();
@@ -345,8 +345,8 @@ mod tests {
             [
                 "the gradients of `fc1` explode: their norm is 5e0 at update 2; `grad-clip` or a lower \
              learning rate may help",
-                "the gradients of `fc2` vanish: their norm is 0e0 at update 2; what is behind it lets \
-             too little through",
+                "the gradients of `fc2` vanish: their norm is 0e0 at update 2; the layers after it pass \
+             on too small a gradient",
             ]
         );
         let config = json!({

@@ -101,7 +101,7 @@ impl Classified {
             return Ok(target as usize);
         }
         bail!(
-            "the target {target} is none of the {classes} classes; name it in `ignore_index` where \
+            "the target {target} is not one of the {classes} classes; name it in `ignore_index` where \
              it stands for no class"
         )
     }

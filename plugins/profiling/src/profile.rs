@@ -95,7 +95,7 @@ impl Sums {
     fn check(&self, is_again: bool) -> Result<()> {
         if is_again || !Phase::ALL.iter().any(|phase| phase.name() == self.phase) {
             bail!(
-                "the state's times are of the phase {:?}, which is none or there twice",
+                "the state's times are of the phase {:?}, which is unknown or given twice",
                 self.phase
             );
         }

@@ -32,9 +32,8 @@ fn the_page_says_which_of_candles_gradients_are_right() {
     let file = workspace().join("docs/candle-gradients.md");
     let rows: Vec<&Row> = sections.iter().flat_map(|(_, rows)| rows).collect();
     for row in &rows {
-        let is_right = row.verdict == "trains" || row.verdict == "none, and none needed";
         assert!(
-            is_right || !row.instead.is_empty(),
+            row.is_right() || !row.instead.is_empty(),
             "{}: {}; what to use instead?",
             row.name,
             row.verdict

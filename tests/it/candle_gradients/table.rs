@@ -33,6 +33,13 @@ pub(super) struct Row {
     pub(super) instead: &'static str,
 }
 
+impl Row {
+    /// Whether the operation can be trained through, or has nothing to train.
+    pub(super) fn is_right(&self) -> bool {
+        self.verdict == "trains" || self.verdict == "none, and none needed"
+    }
+}
+
 /// Numbers of either sign that keep away from 0 and from each other, in no order, by their name.
 pub(super) fn input(name: &'static str, shape: &[usize]) -> (&'static str, Var) {
     (
@@ -211,36 +218,43 @@ fn first_line(message: &str) -> String {
     line.trim().replace('|', "\\|")
 }
 
-/// The page.
+/// The page: what can't be trained through first, then all others.
 pub(super) fn page(version: &str, sections: &[(&'static str, Vec<Row>)]) -> String {
+    let wrong = sections
+        .iter()
+        .flat_map(|(_, rows)| rows)
+        .filter(|row| !row.is_right());
     let mut page = format!(
         "# candle's gradients\n\n\
-         Which of candle {version}'s operations can be trained through. Every line is the outcome of\n\
-         `sconce::nn::gradient_check` on the CPU: backward against central differences. It is written by\n\
-         `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it candle_gradients`, and without `UPDATE_EXPECT`\n\
-         that test fails where the page is out of date.\n\n\
+         Which of candle {version}'s operations can be trained through: first those that can't, and what to use instead.\n\n\
+         ## Wrong, cut or failing\n\n{}\n\
          | gradient | meaning |\n|---|---|\n\
-         | trains | right, to six digits |\n\
-         | **wrong** | a gradient comes, and is not the slope; with its factor where that is constant |\n\
+         | **wrong** | the gradient is wrong; with its factor where that is constant |\n\
          | **cut silently** | no gradient comes, and no error: whatever lies before it stays as it is |\n\
          | fails | forward or backward end in an error with these words |\n\
+         | trains | right, to six digits |\n\
          | none, and none needed | the output is constant between its steps |\n\n\
-         Inputs are away from ties and kinks. Each operation was tried with an input of one use, and with one\n\
-         that is used elsewhere too. Sconce's own layers are checked in the same way and all train.\n"
+         Every line is the outcome of `sconce::nn::gradient_check` on the CPU: backward against central differences, away from ties and kinks, with an\n\
+         input of one use and with one that is used elsewhere too. Sconce's own layers are checked in the same way and all train. The page is written by\n\
+         `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it candle_gradients`; without `UPDATE_EXPECT` that test fails where it is out of date.\n",
+        table(wrong)
     );
     for (title, rows) in sections {
-        let _ = write!(
-            page,
-            "\n## {title}\n\n| operation | gradient | instead |\n|---|---|---|\n"
-        );
-        for Row {
-            name,
-            verdict,
-            instead,
-        } in rows
-        {
-            let _ = writeln!(page, "| {name} | {verdict} | {instead} |");
-        }
+        let right = table(rows.iter().filter(|row| row.is_right()));
+        let _ = write!(page, "\n## {title}\n\n{right}");
     }
     page
+}
+
+fn table<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
+    let mut table = "| operation | gradient | instead |\n|---|---|---|\n".to_owned();
+    for Row {
+        name,
+        verdict,
+        instead,
+    } in rows
+    {
+        let _ = writeln!(table, "| {name} | {verdict} | {instead} |");
+    }
+    table
 }

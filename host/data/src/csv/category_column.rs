@@ -198,7 +198,7 @@ impl CategoryColumn {
         match &self.missing {
             MissingCategory::As(category) if !self.categories.places.contains_key(category) => {
                 Err(format!(
-                    "a missing value of the column `{name}` is replaced by `{category}`, which is none of its categories"
+                    "a missing value of the column `{name}` is replaced by `{category}`, which is not one of its categories"
                 ))
             }
             _ => Ok(()),

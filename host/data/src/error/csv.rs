@@ -33,7 +33,7 @@ pub enum CsvError {
     /// A field has a NUL byte.
     #[error(
         "line {line} of `{}`: the column `{name}` has a NUL byte (0x00), as damaged files, UTF-16 and \
-         files that are no text have: write the file again as UTF-8",
+         files that are not text have: write the file again as UTF-8",
         file.display()
     )]
     Nul {

@@ -117,7 +117,7 @@ pub enum DataError {
     },
     /// A file does not start like an IDX file.
     #[error(
-        "`{}` is no IDX file: it begins with the bytes {found:02x?} ({looks_like}), an IDX file \
+        "`{}` is not an IDX file: it begins with the bytes {found:02x?} ({looks_like}), an IDX file \
          with 00 00",
         file.display()
     )]

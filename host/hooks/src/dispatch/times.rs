@@ -42,7 +42,7 @@ pub struct HookTimes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     time: Instant,
-    /// Time waited for a GPU so far. It computes meanwhile what the run asked for: that is no cost of the hook that waits.
+    /// Time waited for a GPU so far. It computes meanwhile what the run asked for: that is not a cost of the hook that waits.
     waited: Duration,
     memory: Option<i64>,
 }

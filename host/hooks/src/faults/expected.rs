@@ -1,4 +1,4 @@
-//! Ends of the process that the host itself brings about, which are no hook's fault.
+//! Ends of the process that the host itself brings about, which are not a hook's fault.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -6,7 +6,7 @@
 //! `suspects` the hooks' names for them. `previous` reports how the last run in a directory ended,
 //! `fork` ends forked copies of the process, `leaving` limits the time of the process's exit,
 //! `lost_pages` keeps a page of shared memory that is gone from being a crash,
-//! `expected` announces an `exit` that is no hook's, and `terminal` restores the terminal before a report.
+//! `expected` announces an `exit` that is not a hook's, and `terminal` restores the terminal before a report.
 //!
 //! **Flow.** `watch` sets everything up before hooks are created, if there are any. The dispatcher
 //! updates the [`Trail`] around every call. On a crash or `exit` the handlers write `crash.json`

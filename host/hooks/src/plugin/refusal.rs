@@ -214,7 +214,7 @@ impl Cause {
         let hint = match self {
             Cause::Structure(fault) => fault.hint(),
             Cause::TooLarge { .. } => {
-                "build or copy the file again; data as large as that belongs into files of its own"
+                "build or copy the file again; data as large as that belongs in files of its own"
             }
             Cause::NoMetadata => {
                 "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate, or in C the macro \

@@ -50,7 +50,7 @@ impl LogitRows {
         let classes = self.logits.dim(1)?;
         if let Some(target) = self.targets.iter().find(|&&t| t as usize >= classes) {
             bail!(
-                "the target {target} is none of the outputs' {classes} classes, 0 to {}",
+                "the target {target} is not one of the outputs' {classes} classes, 0 to {}",
                 classes - 1
             );
         }

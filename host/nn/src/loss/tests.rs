@@ -286,7 +286,7 @@ fn shapes_and_targets_that_do_not_fit_are_reported() {
             &cross_entropy,
             of(&[4, 3]),
             classes(&[4], 3),
-            "target 3 is none of the outputs' 3 classes",
+            "target 3 is not one of the outputs' 3 classes",
         ),
         (
             &cross_entropy,

@@ -285,7 +285,7 @@ fn choice<T: ValueEnum, R: BufRead, W: Write>(
 ) -> Result<T, Diagnostic> {
     let read = |text: &str| {
         let names: Vec<String> = T::value_variants().iter().map(name).collect();
-        T::from_str(text, true).map_err(|_| format!("{text:?} is none of {}", names.join(", ")))
+        T::from_str(text, true).map_err(|_| format!("{text:?} is not one of {}", names.join(", ")))
     };
     questions
         .ask(question, &name(default), read)

@@ -577,7 +577,7 @@ fn write_model(
     written
 }
 
-/// Saves what the run is made of, and tells of faults of the run before in this directory.
+/// Saves what the run is made of, and reports faults of the previous run in this directory.
 fn begin_record(
     directory: &Path,
     manifest: &Value,

@@ -165,7 +165,7 @@ fn unfit(error: &weights::WeightsError) -> Diagnostic {
     };
     match comparison.suggestion() {
         Some(suggestion) => problem
-            .hint(format!("{suggestion}; it belongs into `weights`"))
+            .hint(format!("{suggestion}; it belongs under `weights`"))
             .hint(else_hint),
         None => problem.hint(else_hint),
     }

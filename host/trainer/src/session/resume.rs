@@ -129,7 +129,7 @@ impl ResumePoint {
         let path = self.path.display();
         if !parameters.is_empty() {
             let problem = format!(
-                "the run can't resume from `{path}`, the model is another one:{}",
+                "the run can't resume from `{path}`, the model differs from the checkpoint's:{}",
                 list(parameters.iter().chain(&self.changes))
             );
             let hint = "to begin a new run with the weights that fit, name the checkpoint in the \
@@ -160,7 +160,7 @@ impl ResumePoint {
         }
         if warns && !self.checkpoint.header.exact {
             let warning = format!(
-                "`{path}` was saved when an error broke an iteration off: parameters and optimizer \
+                "`{path}` was saved when an error interrupted an iteration: parameters and optimizer \
                  are as before it, but hooks and this epoch's metrics have seen a part of it"
             );
             warnings.push(Diagnostic::warning(warning));

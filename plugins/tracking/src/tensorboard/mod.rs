@@ -269,7 +269,7 @@ impl TensorBoard {
             Ok(grid) => grid,
             Err(error) => {
                 self.has_no_images = true;
-                task.warn(format_args!("there will be no pictures: {error}"));
+                task.warn(format_args!("pictures are not written: {error}"));
                 return Ok(());
             }
         };

@@ -99,7 +99,7 @@ fn gathered(shared: &BridgeState<'_>, own: &[u8]) -> Result<Vec<u8>, String> {
     if Some(bytes.len()) == own.len().checked_mul(ranks.size()) {
         return Ok(bytes);
     }
-    Err("the ranks have exchanged another number of bytes than was asked for".to_owned())
+    Err("the ranks exchanged an unexpected number of bytes".to_owned())
 }
 
 fn in_32_bits(number: usize) -> u32 {
@@ -190,7 +190,7 @@ mod tests {
         assert!(refusal(&shared).starts_with("the hook `mine` is put in place on this rank alone"));
         shared.reinstate(false);
         shared.register_on("short", HookRanks::All);
-        assert!(refusal(&shared).contains("another number of bytes"));
+        assert!(refusal(&shared).contains("an unexpected number of bytes"));
         shared.register_on("failing", HookRanks::All);
         assert_eq!(refusal(&shared), "rank 2 has failed");
         shared.register("first");
