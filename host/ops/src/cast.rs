@@ -6,7 +6,7 @@ use candle_core::{DType, Result, Tensor};
 
 use crate::autocast::{autocast_dtype, is_narrow};
 use crate::choice::has_kernels;
-use crate::given::given1;
+use crate::custom_gradient::custom_gradient1;
 
 /// An input of a product in the type that is set; `f64` is left as it is, for checks.
 pub(crate) fn operand(x: &Tensor) -> Result<Cow<'_, Tensor>> {
@@ -33,7 +33,7 @@ pub fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
         return x.to_dtype(dtype);
     }
     let y = x.detach().to_dtype(dtype)?;
-    given1(x, y, |[x], gradient, _| {
+    custom_gradient1(x, y, |[x], gradient, _| {
         Ok([Some(gradient.to_dtype(x.dtype())?)])
     })
 }

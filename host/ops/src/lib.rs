@@ -10,7 +10,7 @@
 //! - `options`, `statistics`: what operations are given beside tensors, on any device.
 //! - `choice`: how an operation is computed, by which kernels or composed.
 //! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
-//! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours. `given`: operations whose output and
+//! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours. `custom_gradient`: operations whose output and
 //!   gradient are computed apart, on any device; `tables`: what was computed from sizes, kept on its device.
 //! - `cuda`: own kernels for CUDA tensors (feature `cuda`).
 //! - `autocast`: products in a narrower type than parameters; `cast`: tensors in that type, or in a wider one.
@@ -52,12 +52,12 @@ mod conv;
 mod cross_entropy;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod custom_gradient;
 pub mod device;
 pub mod device_address;
 mod elementwise;
 mod embedding;
 mod finite;
-mod given;
 pub mod gradient_check;
 pub mod host_copy;
 pub mod kernels;

@@ -5,7 +5,7 @@ use candle_core::{Result, Tensor};
 use super::of;
 use crate::cast::{operand, promoted, widened};
 use crate::choice::has_kernels;
-use crate::given::{given_of_output2, given1, given2};
+use crate::custom_gradient::{custom_gradient_of_output2, custom_gradient1, custom_gradient2};
 use crate::options::Function;
 use crate::tape::reshape;
 
@@ -43,7 +43,7 @@ pub(crate) fn linear(
 /// x · Wᵀ of matrices.
 fn product(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let y = x.detach().matmul(&weight.detach().t()?)?;
-    given2([x, weight], y, |[x, weight], gradient, wanted| {
+    custom_gradient2([x, weight], y, |[x, weight], gradient, wanted| {
         let gradient = gradient.contiguous()?;
         let [of_x, of_weight] = wanted;
         Ok([
@@ -92,7 +92,7 @@ pub(crate) fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if !has_kernels(a) {
         return of([a, b], sum);
     }
-    given2([a, b], sum([&a.detach(), &b.detach()])?, handed_on)
+    custom_gradient2([a, b], sum([&a.detach(), &b.detach()])?, handed_on)
 }
 
 /// max(a + b, 0), in the wider of their types.
@@ -101,7 +101,7 @@ pub(crate) fn add_relu(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         return of([a, b], |terms| relu(&sum(terms)?));
     }
     let y = apply(&sum([&a.detach(), &b.detach()])?, Function::Relu)?;
-    given_of_output2(
+    custom_gradient_of_output2(
         [a, b],
         y,
         Box::new(|terms, y, gradient, wanted| {
@@ -135,7 +135,7 @@ pub(crate) fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
         return of([x], |[x]| x * factors);
     }
     let y = (x.detach() * &factors)?;
-    given1(x, y, move |_, gradient, _| {
+    custom_gradient1(x, y, move |_, gradient, _| {
         let of_x = gradient.to_dtype(factors.dtype())? * &factors;
         Ok([Some(of_x?)])
     })

@@ -6,7 +6,7 @@
 use candle_core::{D, DType, Device, Result, Tensor};
 
 use crate::cast::widened;
-use crate::given::given1;
+use crate::custom_gradient::custom_gradient1;
 use crate::options::{PoolKind, Windows};
 use crate::tables::Tables;
 
@@ -32,7 +32,7 @@ pub(crate) fn pool2d(
     match kind {
         PoolKind::Mean => {
             let y = windows.mean(&planes)?.reshape(shape)?;
-            given1(x, y, move |[x], gradient, _| {
+            custom_gradient1(x, y, move |[x], gradient, _| {
                 let gradient = gradient.reshape((images, windows.count()))?;
                 let of_planes = windows.mean_back(&gradient)?;
                 Ok([Some(of_planes.reshape(x.dims())?)])
@@ -40,7 +40,7 @@ pub(crate) fn pool2d(
         }
         PoolKind::Max => {
             let (y, largest) = windows.largest(&planes)?;
-            given1(x, y.reshape(shape)?, move |[x], gradient, _| {
+            custom_gradient1(x, y.reshape(shape)?, move |[x], gradient, _| {
                 let gradient = gradient.reshape((images, windows.count()))?;
                 let of_planes = windows.largest_back(&gradient, &largest)?;
                 Ok([Some(of_planes.reshape(x.dims())?)])

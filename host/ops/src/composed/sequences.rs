@@ -5,7 +5,7 @@ use candle_core::{D, DType, Result, Tensor, bail};
 use super::of;
 use crate::cast::{promoted, widened};
 use crate::choice::has_kernels;
-use crate::given::{given1, given2};
+use crate::custom_gradient::{custom_gradient1, custom_gradient2};
 
 /// Rows of a table (tokens, width) selected by integers.
 pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
@@ -44,7 +44,7 @@ pub(crate) fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
         return of([x, table], sum);
     }
     let y = sum([&x.detach(), &table.detach()])?;
-    given2(
+    custom_gradient2(
         [x, table],
         y,
         move |[x, table], gradient, [of_x, of_table]| {
@@ -67,7 +67,7 @@ pub(crate) fn transpose(x: &Tensor) -> Result<Tensor> {
     if !has_kernels(x) {
         return of([x], |[x]| x.t()?.contiguous());
     }
-    given1(x, x.detach().t()?.force_contiguous()?, |_, gradient, _| {
+    custom_gradient1(x, x.detach().t()?.force_contiguous()?, |_, gradient, _| {
         Ok([Some(gradient.t()?.contiguous()?)])
     })
 }
@@ -82,7 +82,7 @@ pub(crate) fn mean_positions(x: &Tensor) -> Result<Tensor> {
     if !has_kernels(x) {
         return of([x], mean);
     }
-    given1(x, mean([&x.detach()])?, move |[x], gradient, _| {
+    custom_gradient1(x, mean([&x.detach()])?, move |[x], gradient, _| {
         let each = (gradient / length as f64)?.to_dtype(x.dtype())?;
         let of_x = each.unsqueeze(1)?.broadcast_as(x.shape())?.contiguous()?;
         Ok([Some(of_x)])

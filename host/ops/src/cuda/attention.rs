@@ -9,7 +9,7 @@ use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, uninitialised,
 };
 use super::sources::Family;
-use crate::given::given_of_output1;
+use crate::custom_gradient::custom_gradient_of_output1;
 
 /// softmax(Q · Kᵀ / √(width of a head)) · V for each head, from Q, K and V side by side, (batch, length, 3 · width); `None` where the
 /// kernels don't take it.
@@ -36,7 +36,7 @@ pub(crate) fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Opti
         return Ok(Some(y.to_dtype(DType::BF16)?));
     }
     let (y, log_sums) = kernels.forward(&qkv)?;
-    let y = given_of_output1(&qkv, y, move |qkv, y, gradient| {
+    let y = custom_gradient_of_output1(&qkv, y, move |qkv, y, gradient| {
         kernels.backward(qkv, y, gradient, &log_sums)
     })?;
     Ok(Some(y))

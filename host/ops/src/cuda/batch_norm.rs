@@ -7,7 +7,7 @@ use super::launch::{
     uploaded,
 };
 use super::sources::Family;
-use crate::given::given3;
+use crate::custom_gradient::custom_gradient3;
 use crate::statistics::{ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource};
 
 /// Mean and biased variance of each channel of (batch, channels, …), or `None` where the kernels don't take the tensor.
@@ -84,7 +84,7 @@ pub(crate) fn batch_norm(
     let (weight, bias) = (weight.contiguous()?, bias.contiguous()?);
     let y = norm.forward([&x, &weight, &bias])?;
     let (source, of_ranks) = (source.clone(), statistics.count);
-    let y = given3([&x, &weight, &bias], y, move |inputs, gradient, wanted| {
+    let y = custom_gradient3([&x, &weight, &bias], y, move |inputs, gradient, wanted| {
         norm.backward(inputs, gradient, wanted, (&source, of_ranks))
     })?;
     Ok(Some(y))

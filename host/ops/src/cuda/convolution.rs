@@ -6,7 +6,7 @@ use super::launch::{
     Argument, Grid, THREADS, count_of_blocks, device_of, launch, suffix, uninitialised,
 };
 use super::sources::Family;
-use crate::given::{given_of_output2, given_of_output3};
+use crate::custom_gradient::{custom_gradient_of_output2, custom_gradient_of_output3};
 use crate::options::{UnfoldSizes, Window};
 
 /// x (batch, channels, height, width) convolved by (outputs, channels, taps down, taps across), a bias of each output added, and `ReLU`;
@@ -53,7 +53,7 @@ pub(crate) fn conv2d(
                 convolution.backward(x, weight, &rows, [of_x, of_weight, false])?;
             Ok([of_x, of_weight])
         };
-        return given_of_output2([&x, &weight], y, Box::new(backward)).map(Some);
+        return custom_gradient_of_output2([&x, &weight], y, Box::new(backward)).map(Some);
     };
     let y = convolution.forward(&x, &weight, Some(&bias.contiguous()?))?;
     let backward =
@@ -61,7 +61,7 @@ pub(crate) fn conv2d(
             let rows = convolution.rows_of(y, gradient)?;
             convolution.backward(x, weight, &rows, wanted)
         };
-    given_of_output3([&x, &weight, bias], y, Box::new(backward)).map(Some)
+    custom_gradient_of_output3([&x, &weight, bias], y, Box::new(backward)).map(Some)
 }
 
 struct Convolution {

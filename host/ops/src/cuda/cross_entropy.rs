@@ -4,7 +4,7 @@ use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
 use super::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::given::given1;
+use crate::custom_gradient::custom_gradient1;
 use crate::options::CrossEntropyTerms;
 
 /// The loss of logits (rows, classes) with targets (rows) of `u32` on the same device, or `None` where the kernels don't take the logits.
@@ -50,7 +50,7 @@ pub(crate) fn cross_entropy(
         classes,
     };
     let (value, kept) = loss.forward(&logits, divisor.unwrap_or(0.0))?;
-    let value = given1(&logits, value, move |[x], gradient, _| {
+    let value = custom_gradient1(&logits, value, move |[x], gradient, _| {
         Ok([Some(loss.backward(x, gradient, &kept)?)])
     })?;
     Ok(Some(value))

@@ -4,7 +4,7 @@ use candle_core::{CudaDevice, DType, Result, Tensor};
 
 use super::launch::{Argument, Grid, count_of_blocks, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::given::given1;
+use crate::custom_gradient::custom_gradient1;
 
 /// Rows of a table (tokens, width) selected by integers, or `None` where the kernels don't take the table.
 pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Option<Tensor>> {
@@ -19,7 +19,7 @@ pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Option<Tensor
     shape.push(width);
     let y = table.detach().index_select(&flat, 0)?.reshape(shape)?;
     let tokens = flat.to_dtype(DType::I64)?;
-    let y = given1(&table, y, move |[_], gradient, _| {
+    let y = custom_gradient1(&table, y, move |[_], gradient, _| {
         let gradient = gradient.contiguous()?;
         Ok([Some(of_table(&device, &tokens, &gradient, rows, width)?)])
     })?;

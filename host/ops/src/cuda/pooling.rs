@@ -6,7 +6,7 @@ use candle_core::{CudaDevice, DType, Device, Result, Tensor};
 
 use super::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::given::given1;
+use crate::custom_gradient::custom_gradient1;
 use crate::options::{PoolKind, Windows};
 use crate::tables::Tables;
 
@@ -51,7 +51,7 @@ pub(crate) fn pool2d(
         tensors,
         [&pool.tables.down, &pool.tables.across],
     )?;
-    let y = given1(&x, y, move |[x], gradient, _| {
+    let y = custom_gradient1(&x, y, move |[x], gradient, _| {
         let gradient = gradient.to_dtype(x.dtype())?.contiguous()?;
         let of_x = uninitialised(&pool.device, x.shape(), x.dtype())?;
         let tables = &pool.tables;

@@ -6,7 +6,7 @@ use super::launch::{
     Argument, Grid, count_of_blocks, device_of, launch, segments, suffix, uninitialised,
 };
 use super::sources::Family;
-use crate::given::{given2, given3};
+use crate::custom_gradient::{custom_gradient2, custom_gradient3};
 
 /// Layer norm over the last dimension, or `None` where the kernels don't take the tensors. The output is `f32`.
 pub(crate) fn layer_norm(
@@ -20,7 +20,7 @@ pub(crate) fn layer_norm(
     }
     let (x, weight, bias) = (x.contiguous()?, weight.contiguous()?, bias.contiguous()?);
     let (y, norm) = Norm::forward(&x, &weight, Some(&bias), epsilon)?;
-    let y = given3(
+    let y = custom_gradient3(
         [&x, &weight, &bias],
         y,
         move |[x, weight, _], gradient, wanted| {
@@ -42,7 +42,7 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Opti
     }
     let (x, weight) = (x.contiguous()?, weight.contiguous()?);
     let (y, norm) = Norm::forward(&x, &weight, None, epsilon)?;
-    let y = given2(
+    let y = custom_gradient2(
         [&x, &weight],
         y,
         move |[x, weight], gradient, [of_x, of_weight]| {

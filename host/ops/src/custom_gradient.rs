@@ -24,7 +24,7 @@ pub(crate) type Backward<const N: usize> = Box<
 >;
 
 /// An operation on one tensor; `output` was computed without a graph and is nobody else's.
-pub(crate) fn given1(
+pub(crate) fn custom_gradient1(
     x: &Tensor,
     output: Tensor,
     backward: impl Fn([&Tensor; 1], &Tensor, [bool; 1]) -> Result<[Option<Tensor>; 1]>
@@ -35,13 +35,13 @@ pub(crate) fn given1(
     if !seen(x).track_op() {
         return Ok(output);
     }
-    apply1(x, Given::new(output, backward)?)
+    apply1(x, CustomGradient::new(output, backward)?)
 }
 
 /// An operation on one tensor, whose gradient is computed from the tensor, the output, and the output's gradient; `output` was computed
 /// without a graph and is nobody else's.
 #[cfg(feature = "cuda")]
-pub(crate) fn given_of_output1(
+pub(crate) fn custom_gradient_of_output1(
     x: &Tensor,
     output: Tensor,
     backward: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor> + Send + Sync + 'static,
@@ -51,11 +51,11 @@ pub(crate) fn given_of_output1(
     }
     let backward: Backward<1> =
         Box::new(move |[x], y, gradient, _| Ok([Some(backward(x, y, gradient)?)]));
-    apply1(x, Given::with(output, backward)?)
+    apply1(x, CustomGradient::with(output, backward)?)
 }
 
-/// As [`given2`], with the output among what the gradient is computed from.
-pub(crate) fn given_of_output2(
+/// As [`custom_gradient2`], with the output among what the gradient is computed from.
+pub(crate) fn custom_gradient_of_output2(
     [x, y]: [&Tensor; 2],
     output: Tensor,
     backward: Backward<2>,
@@ -63,12 +63,12 @@ pub(crate) fn given_of_output2(
     if !seen(x).track_op() && !seen(y).track_op() {
         return Ok(output);
     }
-    apply2(x, y, Given::with(output, backward)?)
+    apply2(x, y, CustomGradient::with(output, backward)?)
 }
 
-/// As [`given_of_output1`], of three tensors.
+/// As [`custom_gradient_of_output1`], of three tensors.
 #[cfg(feature = "cuda")]
-pub(crate) fn given_of_output3(
+pub(crate) fn custom_gradient_of_output3(
     [x, y, z]: [&Tensor; 3],
     output: Tensor,
     backward: Backward<3>,
@@ -76,11 +76,11 @@ pub(crate) fn given_of_output3(
     if ![x, y, z].into_iter().any(|input| seen(input).track_op()) {
         return Ok(output);
     }
-    apply3(x, y, z, Given::with(output, backward)?)
+    apply3(x, y, z, CustomGradient::with(output, backward)?)
 }
 
 /// An operation on two tensors; `output` was computed without a graph and is nobody else's.
-pub(crate) fn given2(
+pub(crate) fn custom_gradient2(
     [x, y]: [&Tensor; 2],
     output: Tensor,
     backward: impl Fn([&Tensor; 2], &Tensor, [bool; 2]) -> Result<[Option<Tensor>; 2]>
@@ -91,7 +91,7 @@ pub(crate) fn given2(
     if !seen(x).track_op() && !seen(y).track_op() {
         return Ok(output);
     }
-    apply2(x, y, Given::new(output, backward)?)
+    apply2(x, y, CustomGradient::new(output, backward)?)
 }
 
 /// An operation on three tensors; `output` was computed without a graph and is nobody else's.
@@ -99,7 +99,7 @@ pub(crate) fn given2(
     not(feature = "cuda"),
     allow(dead_code, reason = "only kernels of GPUs have such outputs")
 )]
-pub(crate) fn given3(
+pub(crate) fn custom_gradient3(
     [x, y, z]: [&Tensor; 3],
     output: Tensor,
     backward: impl Fn([&Tensor; 3], &Tensor, [bool; 3]) -> Result<[Option<Tensor>; 3]>
@@ -110,30 +110,30 @@ pub(crate) fn given3(
     if ![x, y, z].into_iter().any(|input| seen(input).track_op()) {
         return Ok(output);
     }
-    apply3(x, y, z, Given::new(output, backward)?)
+    apply3(x, y, z, CustomGradient::new(output, backward)?)
 }
 
-struct Given<const N: usize> {
+struct CustomGradient<const N: usize> {
     output: Mutex<Option<Output>>,
     backward: Backward<N>,
 }
 
-impl<const N: usize> Given<N> {
+impl<const N: usize> CustomGradient<N> {
     fn new(
         output: Tensor,
         backward: impl Fn([&Tensor; N], &Tensor, [bool; N]) -> Result<[Option<Tensor>; N]>
         + Send
         + Sync
         + 'static,
-    ) -> Result<Given<N>> {
-        Given::with(
+    ) -> Result<CustomGradient<N>> {
+        CustomGradient::with(
             output,
             Box::new(move |inputs, _, gradient, wanted| backward(inputs, gradient, wanted)),
         )
     }
 
-    fn with(output: Tensor, backward: Backward<N>) -> Result<Given<N>> {
-        Ok(Given {
+    fn with(output: Tensor, backward: Backward<N>) -> Result<CustomGradient<N>> {
+        Ok(CustomGradient {
             output: Mutex::new(Some(Output::of(output)?)),
             backward,
         })
@@ -169,7 +169,7 @@ impl<const N: usize> Given<N> {
     }
 }
 
-impl CustomOp1 for Given<1> {
+impl CustomOp1 for CustomGradient<1> {
     fn name(&self) -> &'static str {
         "given"
     }
@@ -189,7 +189,7 @@ impl CustomOp1 for Given<1> {
     }
 }
 
-impl CustomOp2 for Given<2> {
+impl CustomOp2 for CustomGradient<2> {
     fn name(&self) -> &'static str {
         "given"
     }
@@ -227,7 +227,7 @@ impl CustomOp2 for Given<2> {
     }
 }
 
-impl CustomOp3 for Given<3> {
+impl CustomOp3 for CustomGradient<3> {
     fn name(&self) -> &'static str {
         "given"
     }
