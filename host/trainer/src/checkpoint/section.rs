@@ -44,7 +44,7 @@ impl Section {
     /// Returns the full name of a tensor of this section.
     ///
     /// ```
-    /// use sconce::checkpoint::Section;
+    /// use sconce_trainer::checkpoint::Section;
     ///
     /// let full = Section::Parameters.full_name("fc1.weight");
     /// assert_eq!(full, "parameters/fc1.weight");
