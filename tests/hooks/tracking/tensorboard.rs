@@ -300,9 +300,9 @@ fn inputs_that_are_no_images_are_reported_once() {
     let manifest = edit(tiny(), "/data", data);
     let finished = place
         .run(&edit(manifest, "/hooks", hooks))
-        .expect(0, &["there will be no pictures", "[8, 2]"]);
+        .expect(0, &["pictures are not written", "[8, 2]"]);
     assert_eq!(
-        finished.stderr.matches("there will be no pictures").count(),
+        finished.stderr.matches("pictures are not written").count(),
         1
     );
 }

@@ -104,7 +104,7 @@ fn tables_that_contradict_themselves_are_refused() {
             (
                 "/csv/encoder/columns/1/missing",
                 json!({"as": "pink"}),
-                "`pink`, which is none",
+                "`pink`, which is not one",
             ),
             (
                 "/csv/encoder/columns/1/name",

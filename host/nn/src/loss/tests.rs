@@ -309,7 +309,7 @@ fn shapes_and_targets_that_do_not_fit_are_reported() {
     ] {
         let found = loss.forward(&outputs, &targets);
         // Where targets aren't read, the loss says so.
-        let is_of_values = ["none of the outputs'", "in the batch's"]
+        let is_of_values = ["not one of the outputs'", "in the batch's"]
             .iter()
             .any(|of_values| words.contains(of_values));
         if is_of_values && !targets.device().is_cpu() {
