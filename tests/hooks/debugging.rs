@@ -181,7 +181,7 @@ fn what_is_bad_outside_of_modules_is_no_modules_fault() {
         4,
         &[
             "anomaly in iteration 1 (epoch 0): the batch's inputs have 1",
-            " infinite, of 16, the first at [0, 0, 0, 0]",
+            " infinite values, of 16, the first at [0, 0, 0, 0]",
         ],
     );
     let hooks = json!([touch("after_forward", "outputs"), "anomaly"]);
@@ -230,7 +230,7 @@ fn an_anomaly_stops_the_run_or_is_only_told() {
         exploding(),
         json!([hook("anomaly", &json!({"infinite": false}))]),
     );
-    let finished = finished.expect(4, &["none (NaN)"]);
+    let finished = finished.expect(4, &["NaN value"]);
     assert!(!finished.stderr.contains("infinite"), "{}", finished.stderr);
 }
 

@@ -55,8 +55,8 @@ pub(super) const GROUP: TestGroup = TestGroup {
         },
         Test {
             name: "values.odd-run",
-            about: "A run whose name has spaces, quotes and emoji, in a directory of such a name, is \
-                    no panic.",
+            about: "A run whose name has spaces, quotes and emoji, in a directory of such a name, does \
+                    not panic.",
             advice: "Keep paths as `Path`, and quote what goes into files.",
             level: 5,
             scope: TestScope::Hook,
