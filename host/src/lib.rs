@@ -35,10 +35,11 @@ pub(crate) use sconce_data::signature;
 #[cfg(target_os = "linux")]
 pub(crate) use sconce_hooks::expendable;
 #[doc(hidden)]
-pub use sconce_hooks::{
-    bridge, dispatch, exit, faults, hook_id, launcher, log, metric_board, plugin,
+pub use sconce_hooks::{bridge, dispatch, log, plugin};
+pub(crate) use sconce_hooks::{
+    clock, device_facts, exit, faults, hook_id, isolation, launcher, metric_board, signals,
+    subprocess, version,
 };
-pub(crate) use sconce_hooks::{clock, device_facts, isolation, signals, subprocess, version};
 #[doc(hidden)]
 pub use sconce_manifest::diagnostic;
 pub(crate) use sconce_manifest::{coming_from, digest, printable, screen, shell_word};
@@ -48,7 +49,7 @@ pub use sconce_nn::parameters;
 pub use sconce_nn::{gradients, init, loss, metric, optim};
 #[doc(hidden)]
 pub use sconce_ops::{kernels, random};
-pub(crate) use sconce_trainer::{activation_memory, model_directory, thousands};
+pub(crate) use sconce_trainer::{activation_memory, model_directory, predict, team, thousands};
 #[doc(hidden)]
-pub use sconce_trainer::{checkpoint, predict, team, weights};
+pub use sconce_trainer::{checkpoint, weights};
 pub use sconce_trainer::{manifest, run, session, task};

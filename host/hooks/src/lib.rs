@@ -9,7 +9,7 @@
 //! - [`dispatch`]: the hooks of a run, called at their mount points. [`record`]: what records and checkpoints hold of them.
 //! - [`isolation`]: hooks in processes of their own, and their sandboxes. [`subprocess`], [`expendable`]: such processes.
 //! - [`faults`]: crashes, hangs and whoever ends the process are reported by name. [`exit`]: what its exit codes mean.
-//! - [`log`], [`clock`], [`launcher`], [`signals`], [`device_facts`], [`version`]: what hooks are told.
+//! - [`log`], [`clock`], [`launcher`], [`signals`], [`device_facts`], [`version`]: facts of the process and the machine, for hooks and reports.
 
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
 pub mod bridge;

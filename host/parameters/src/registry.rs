@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use candle_core::{DType, Device, Shape, Tensor, TensorId, Var};
+use sconce_base::nearest::nearest;
 
 use crate::init::Init;
 use crate::memory_budget::{MemoryBudget, TooLarge};
@@ -272,14 +273,10 @@ impl Parameters {
     }
 
     fn unknown(&self, name: &str) -> ParametersError {
-        let nearest = self
-            .entries
-            .iter()
-            .map(|entry| (strsim::damerau_levenshtein(&entry.name, name), &entry.name))
-            .min();
+        let names = self.entries.iter().map(Parameter::name);
         ParametersError::Unknown {
             name: name.to_owned(),
-            nearest: nearest.map(|(_, name)| name.clone()),
+            nearest: nearest(name, names).map(str::to_owned),
         }
     }
 

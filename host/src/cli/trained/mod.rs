@@ -181,7 +181,7 @@ impl TrainedArgs {
         if changes.is_empty() {
             return Ok(());
         }
-        let told = session::list(changes.iter());
+        let told = session::bulleted(changes.iter());
         if is_own && !self.allow_changes {
             let problem = format!("the data are not those that the model was trained on:{told}");
             return Err(usage(

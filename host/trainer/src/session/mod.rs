@@ -57,7 +57,7 @@ pub use prepared::{FirstWeights, Prepared, Ready};
 pub use references::{OpenReferences, check_references};
 pub use rehearsal::rehearse;
 pub use reload::{ReloadWatch, RunReloads};
-pub use resume::{DATA_LISTING, ResumePoint, list};
+pub use resume::{DATA_LISTING, ResumePoint, bulleted};
 pub use selection::Selection;
 
 use std::path::{Path, PathBuf};

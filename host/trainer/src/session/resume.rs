@@ -26,7 +26,7 @@ pub struct ResumePoint {
     /// Its contents.
     pub checkpoint: Checkpoint,
     changes: Vec<String>,
-    /// What is to be told of the choice.
+    /// What to report about the choice.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -105,7 +105,8 @@ impl ResumePoint {
         data::file_changes(&was, is)
     }
 
-    /// Returns the state for the trainer to resume from, and what is to be told of it if `warns`.
+    /// Returns the state for the trainer to resume from, and what to report about it. Only the first rank has the files of other
+    /// checkpoints, and reports.
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl ResumePoint {
         mut self,
         prepared: &Prepared,
         allowed: bool,
-        warns: bool,
+        is_first: bool,
     ) -> Result<(Resume, Vec<Diagnostic>), StartFailure> {
         let mut warnings = Vec::new();
         let task = prepared.task.as_ref();
@@ -130,7 +131,7 @@ impl ResumePoint {
         if !parameters.is_empty() {
             let problem = format!(
                 "the run can't resume from `{path}`, the model differs from the checkpoint's:{}",
-                list(parameters.iter().chain(&self.changes))
+                bulleted(parameters.iter().chain(&self.changes))
             );
             let hint = "to begin a new run with the weights that fit, name the checkpoint in the \
                         manifest's `weights` with `\"strict\": false`";
@@ -139,26 +140,26 @@ impl ResumePoint {
             ]));
         }
         // The first rank has the files.
-        let missing = if warns { self.missing() } else { Vec::new() };
+        let missing = if is_first { self.missing() } else { Vec::new() };
         if !missing.is_empty() && !allowed {
             return Err(self.refused_for(&missing));
         }
         self.changes.extend(missing);
         if !self.changes.is_empty() {
-            let told = list(self.changes.iter());
+            let changes = bulleted(self.changes.iter());
             if !allowed {
-                let problem = format!("the run can't resume from `{path}` bit for bit:{told}");
+                let problem = format!("the run can't resume from `{path}` bit for bit:{changes}");
                 let hint = "`--allow-changes` resumes all the same";
                 return Err(StartFailure::usage(vec![
                     Diagnostic::new(problem).hint(hint),
                 ]));
             }
-            let warning = format!("the run resumes from `{path}`, not bit for bit:{told}");
-            if warns {
+            let warning = format!("the run resumes from `{path}`, not bit for bit:{changes}");
+            if is_first {
                 warnings.push(Diagnostic::warning(warning));
             }
         }
-        if warns && !self.checkpoint.header.exact {
+        if is_first && !self.checkpoint.header.exact {
             let warning = format!(
                 "`{path}` was saved when an error interrupted an iteration: parameters and optimizer \
                  are as before it, but hooks and this epoch's metrics have seen a part of it"
@@ -203,7 +204,7 @@ impl ResumePoint {
         let problem = format!(
             "the run can't resume from `{}`, its hooks' states refer to checkpoints that don't exist:{}",
             self.path.display(),
-            list(missing.iter())
+            bulleted(missing.iter())
         );
         let other = Store::around(&self.path).and_then(|store| store.newest_consistent());
         let other = other.map_or_else(String::new, |tag| {
@@ -387,7 +388,7 @@ fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
 }
 
 /// Changes as a list below a sentence.
-pub fn list<'a>(lines: impl Iterator<Item = &'a String>) -> String {
+pub fn bulleted<'a>(lines: impl Iterator<Item = &'a String>) -> String {
     lines.fold(String::new(), |text, line| format!("{text}\n  - {line}"))
 }
 
