@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use saphyr::{LoadableYamlNode, Yaml};
@@ -108,12 +107,9 @@ fn the_script_for_slurm_has_directives_that_sbatch_takes() {
 /// Runs the script for Slurm with stand-ins for Slurm's programs, of which `scontrol` notes its arguments.
 fn run_script(place: &Workplace, restarts: u32) -> Finished {
     let programs = place.path("programs");
-    fs::create_dir_all(&programs).expect("made");
     let sconce = place.command(&["--version"]);
     let program = |name: &str, text: &str| {
-        let path = programs.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        place.write_program(&format!("programs/{name}"), text);
     };
     program(
         "sconce",

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
+use sconce_tests::{Finished, Workplace, edit, tiny};
 use serde_json::{Value, json};
 
 const CSV: &str = "sconce-plugin-csv";
@@ -218,12 +218,7 @@ fn what_is_no_plugin_stays_out() {
 
 /// The binary at another place, and a way to run it there as [`Workplace::command`] does.
 fn elsewhere(place: &Workplace, directory: &str) -> impl Fn(&[&str]) -> Finished + use<> {
-    let directory = place.path(directory);
-    fs::create_dir_all(&directory).expect("made");
-    let name = artifacts().sconce();
-    let program = directory.join(name.file_name().expect("a name"));
-    fs::copy(artifacts().sconce(), &program).expect("copied");
-    run_by(place, program)
+    run_by(place, place.add_sconce(directory))
 }
 
 /// A way to run a copy of the binary.

@@ -4,9 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sconce_tests::{
-    Finished, Workplace, artifacts, cargo_outside, lock_versions, outside_target, skip,
-};
+use sconce_tests::{Finished, Workplace, cargo_outside, lock_versions, outside_target, skip};
 
 use super::installing::run_by;
 
@@ -41,10 +39,7 @@ fn unpacked(place: &Workplace, root: &str) -> PathBuf {
     for plugin in STANDARD {
         place.add_plugin(plugin, &format!("{root}/lib/sconce/plugins"));
     }
-    let program = place.path(root).join("bin/sconce");
-    fs::create_dir_all(place.path(root).join("bin")).expect("made");
-    fs::copy(artifacts().sconce(), &program).expect("copied");
-    program
+    place.add_sconce(&format!("{root}/bin"))
 }
 
 #[test]

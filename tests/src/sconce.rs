@@ -59,6 +59,56 @@ impl Workplace {
         target
     }
 
+    /// Copies `sconce` itself into a directory below this one; returns its path.
+    ///
+    /// By another process: a process that a thread of this one starts at that moment would inherit a file that is open for
+    /// writing, and what is open for writing can't be executed (`ETXTBSY`).
+    ///
+    /// # Panics
+    ///
+    /// If it can't be copied.
+    pub fn add_sconce(&self, directory: &str) -> PathBuf {
+        let source = artifacts().sconce();
+        let directory = self.path(directory);
+        fs::create_dir_all(&directory).expect("a directory can be made");
+        let target = directory.join(source.file_name().expect("a program has a name"));
+        if cfg!(unix) {
+            let copied = Command::new("cp").arg(&source).arg(&target).status();
+            assert!(
+                copied.is_ok_and(|status| status.success()),
+                "can't copy {}",
+                source.display()
+            );
+        } else {
+            fs::copy(&source, &target).expect("a program can be copied");
+        }
+        target
+    }
+
+    /// Writes a script of the shell that can be executed; as [`add_sconce`](Workplace::add_sconce), by another process.
+    ///
+    /// # Panics
+    ///
+    /// If it can't be written.
+    #[cfg(unix)]
+    pub fn write_program(&self, relative: &str, text: &str) -> PathBuf {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().expect("a file is in a directory"))
+            .expect("a directory can be made");
+        let write = "printf '#!/bin/sh\n%s\n' \"$2\" >\"$1\" && chmod 755 \"$1\"";
+        let written = Command::new("sh")
+            .args(["-c", write, "sh"])
+            .arg(&path)
+            .arg(text)
+            .status();
+        assert!(
+            written.is_ok_and(|status| status.success()),
+            "can't write {}",
+            path.display()
+        );
+        path
+    }
+
     /// Path of a file below the directory.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.directory.path().join(relative)

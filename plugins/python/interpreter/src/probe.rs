@@ -81,15 +81,19 @@ pub(crate) fn ask(path: &Path, limit: Duration) -> Result<Answer, NoInterpreter>
 mod tests {
     use super::*;
 
-    /// A program that behaves as told, in place of an interpreter.
+    /// A program that behaves as told, in place of an interpreter. Another process writes it: what a process that another
+    /// test starts meanwhile inherits open for writing can't be executed.
     #[cfg(unix)]
     fn program(text: &str) -> (tempfile::TempDir, PathBuf) {
-        use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().expect("a place");
         let path = place.path().join("python3");
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&path, mode).expect("executable");
+        let write = "printf '#!/bin/sh\n%s\n' \"$2\" >\"$1\" && chmod 755 \"$1\"";
+        let written = Command::new("sh")
+            .args(["-c", write, "sh"])
+            .arg(&path)
+            .arg(text)
+            .status();
+        assert!(written.expect("a shell").success());
         (place, path)
     }
 
