@@ -112,7 +112,7 @@ pub fn write_atomically(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Re
     let path = path.as_ref();
     let failing = || format!("can't write `{}`", path.display());
     if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).with_context(failing)?;
+        make_directories(directory).with_context(failing)?;
     }
     let mut draft = path.as_os_str().to_owned();
     draft.push(".part");
@@ -139,9 +139,20 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Creates a directory, and those above it that are missing; the names of new ones are on disk when it returns.
+pub(crate) fn make_directories(directory: &Path) -> io::Result<()> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(directory)?;
+    missing.into_iter().try_for_each(sync_directory)
+}
+
 /// Syncs the directory of a file that has just got its name.
 #[cfg(unix)]
-fn sync_directory(file: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {
     match file.parent() {
         Some(directory) if directory != Path::new("") => fs::File::open(directory)?.sync_all(),
         _ => fs::File::open(".")?.sync_all(),
@@ -149,7 +160,7 @@ fn sync_directory(file: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn sync_directory(_file: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(_file: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! An append-only file that a resumed run continues.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{make_directories, sync_directory};
 use crate::{Context, Result};
 
 /// An append-only file, such as a table or a log, whose length is part of the hook's state.
@@ -55,6 +56,8 @@ pub struct LogFile {
     file: Option<File>,
     /// Length of the file in bytes.
     bytes: u64,
+    /// Whether its name is known to be on disk, too.
+    has_name: bool,
 }
 
 /// State of a [`LogFile`], to be stored in a checkpoint.
@@ -81,6 +84,7 @@ impl LogFile {
             path: path.into(),
             file: None,
             bytes: 0,
+            has_name: false,
         }
     }
 
@@ -129,7 +133,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Syncs the file to disk and returns its state, to be stored in a checkpoint.
+    /// Syncs the file and, the first time, its name to disk, and returns its state, to be stored in a checkpoint.
     ///
     /// Thanks to the sync, a checkpoint never refers to lines that a power failure has lost.
     ///
@@ -139,8 +143,16 @@ impl LogFile {
     #[track_caller]
     pub fn save(&mut self) -> Result<LogFileState> {
         if let Some(file) = &self.file {
-            file.sync_data()
-                .with_context(|| format!("can't write to `{}`", self.path.display()))?;
+            let mut synced = file.sync_data();
+            if synced.is_ok() && !self.has_name {
+                synced = match sync_directory(&self.path) {
+                    // A sandbox may let a hook write the file, and not read the directory that it is in.
+                    Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+                    synced => synced,
+                };
+                self.has_name = synced.is_ok();
+            }
+            synced.with_context(|| format!("can't write to `{}`", self.path.display()))?;
         }
         Ok(LogFileState {
             bytes: self.file.is_some().then_some(self.bytes),
@@ -172,7 +184,7 @@ impl LogFile {
     fn open(&mut self, bytes: u64) -> Result<()> {
         let path = self.path.display();
         if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)
+            make_directories(directory)
                 .with_context(|| format!("can't make the directory of `{path}`"))?;
         }
         let mut options = OpenOptions::new();
@@ -185,6 +197,8 @@ impl LogFile {
         let end = cut(&mut file, bytes);
         self.bytes = end.with_context(|| format!("can't shorten `{path}`"))?;
         self.file = Some(file);
+        // It may have been created now, or by a process that was killed.
+        self.has_name = false;
         Ok(())
     }
 }

@@ -91,6 +91,89 @@ fn the_same_rows_are_found_in_a_longer_file() {
     }
 }
 
+/// Of a run, of its model alone and of its checkpoints, which share one file of rows; the file is named, or found by the
+/// manifest.
+#[test]
+fn a_table_that_has_grown_has_the_same_parts_with_every_checkpoint() {
+    let place = on_table(serde_json::from_str(NUMBERS).expect("JSON"));
+    let checkpoint = "out/checkpoints/epoch-1";
+    let arguments = |more: &[&'static str]| [&["--phase", "val"], more].concat();
+    let of_run = [&["out"], &arguments(&[])[..]].concat();
+    let of_checkpoint = [&["out"], &arguments(&["--checkpoint", checkpoint])[..]].concat();
+    let measured = |arguments: &[&str], words: &[&str]| {
+        let measured = eval(&place, arguments).expect(0, words);
+        assert!(measured.stdout.contains("val/loss"), "{}", measured.stdout);
+        measured.stdout
+    };
+    let expected = [&of_run, &of_checkpoint].map(|of| measured(of, &[]));
+    assert_ne!(expected[0], expected[1], "the weights are others");
+    // Unchanged, it is recognised.
+    let same = [&["out/model"], &arguments(&["--input", "training.csv"])[..]].concat();
+    let words = ["`training.csv` is `training.csv` of the training, unchanged (b3:"];
+    assert_eq!(measured(&same, &words), expected[0]);
+
+    let grown = rows(0..60);
+    place.write_text("training.csv", &table(&grown));
+    let words = [
+        "`training.csv` is not as it was in the training: of its rows, those of `val` are evaluated",
+        "is not a file that the training read",
+        "rows that are in no part: 20",
+    ];
+    let words =
+        words.map(|words| words.replace("`training.csv` is not as", "training.csv` is not as"));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    for (of, expected) in [&of_run, &of_checkpoint].iter().zip(&expected) {
+        assert_eq!(&measured(of, &words), expected);
+    }
+    let named = ["--phase", "val", "--input", "training.csv"];
+    for (of, expected) in [("out/model", &expected[0]), (checkpoint, &expected[1])] {
+        let of = [&[of], &named[..]].concat();
+        assert_eq!(&measured(&of, &words[1..]), expected);
+    }
+    let new = eval(&place, &["out", "--phase", "new"]).expect(0, &["those of `new`"]);
+    assert!(new.stdout.contains("new/loss"), "{}", new.stdout);
+
+    // One file of rows for all checkpoints, which a run from one of them brings along.
+    let shared = |directory: &str| -> Vec<String> {
+        let entries = fs::read_dir(place.path(directory)).expect("a directory");
+        let files = entries.map(|entry| entry.expect("an entry").file_name());
+        let files = files.map(|file| file.into_string().expect("text"));
+        files.filter(|name| name.starts_with(".rows-")).collect()
+    };
+    let [name] = &shared("out/checkpoints")[..] else {
+        panic!("one file");
+    };
+    let brought = [
+        "run",
+        "manifest.json",
+        "--allow-changes",
+        "--resume",
+        checkpoint,
+        "--output",
+        "other",
+    ];
+    place.sconce(&brought).expect(0, &[]);
+    assert!(shared("other/checkpoints").contains(name));
+    let brought = [&["other/checkpoints/epoch-1"], &named[..]].concat();
+    assert_eq!(measured(&brought, &[]), expected[1]);
+
+    // Damaged, of other data, and gone.
+    let file = place.path("out/checkpoints").join(name);
+    let whole = fs::read(&file).expect("a file");
+    let alone = [&[checkpoint], &named[..]].concat();
+    let mut other = whole.clone();
+    *other.last_mut().expect("a byte") ^= 1;
+    for damaged in [&whole[..whole.len() / 2], &other, &[0xff; 64], b""] {
+        fs::write(&file, damaged).expect("written");
+        eval(&place, &alone).expect(2, &["`rows.safetensors` is damaged"]);
+    }
+    fs::remove_file(&file).expect("removed");
+    eval(&place, &alone).expect(2, &["doesn't know which rows", ".rows-"]);
+    // A changed row is not one that was trained on.
+    place.write_text("training.csv", &table(&grown).replacen(".5,", ".75,", 30));
+    eval(&place, &of_run).expect(2, &["not those that the model was trained on"]);
+}
+
 #[test]
 fn rows_that_are_gone_are_an_error_unless_that_is_allowed() {
     let place = on_table(serde_json::from_str(CLASSES).expect("JSON"));
@@ -126,7 +209,7 @@ fn rows_that_cannot_be_evaluated_are_left_out_or_an_error() {
     let of_checkpoint = [&["out/checkpoints/epoch-1"], &input[..]].concat();
     eval(&place, &of_checkpoint).expect(2, &["class weights that follow"]);
     let phase = [&of_checkpoint[..], &["--phase", "val"]].concat();
-    eval(&place, &phase).expect(2, &["doesn't know which rows"]);
+    eval(&place, &phase).expect(2, &["class weights that follow"]);
     let changed = [&["out"], &input[..], &["--set", "seed=2"]].concat();
     eval(&place, &changed).expect(2, &["complete in itself"]);
     let none = [&["out"], &input[..], &["--phase", "new"]].concat();

@@ -1,7 +1,7 @@
 //! A sample of the fault injector's points; `cargo run --release -p sconce-tests --bin inject` tries all of them.
 
 use sconce_tests::injection::hooks::{PLUGINS, keeping, manifest};
-use sconce_tests::injection::{ENDS, Failing, Outcome, Trial, permitted};
+use sconce_tests::injection::{ENDS, Failing, Outcome, Point, Trial, permitted};
 use sconce_tests::skip;
 use serde_json::Value;
 
@@ -31,6 +31,8 @@ fn a_run_killed_or_without_power_at_any_call_ends_with_the_same_weights_and_file
     for (hooks, every) in [
         (["checkpoint", "early-stopping", "csv"], 11),
         (["background", "early-stopping", "jsonl"], 13),
+        // Its table begins once the directory of checkpoints is on disk: the name of a new file has to be, too.
+        (["checkpoint", "lr-range-test", "csv"], 31),
     ] {
         let (mut trial, recording) = Trial::new(&PLUGINS, &run_with(&hooks)).expect("a recording");
         assert!(recording.cuts.len() > 100, "few calls are seen");
@@ -50,6 +52,52 @@ fn a_run_killed_or_without_power_at_any_call_ends_with_the_same_weights_and_file
     }
 }
 
+/// At any call once the directory has been opened and locked. Only what helps to explain a crash goes by path, and hooks' own
+/// files: here is no hook that has any.
+#[test]
+fn nothing_is_written_through_a_link_in_the_place_of_the_runs_directory() {
+    if !can_be_stopped() {
+        return;
+    }
+    let hooks = ["checkpoint", "early-stopping"];
+    let (mut trial, recording) = Trial::new(&PLUGINS, &run_with(&hooks)).expect("a recording");
+    let points = recording.cuts.iter().map(|cut| &cut.point);
+    let is_of_lock = |point: &&Point| point.path == "run.lock";
+    let points = points
+        .skip_while(|point| !is_of_lock(point))
+        .skip_while(is_of_lock);
+    let mut replaced = 0;
+    for point in points.step_by(7) {
+        let Some(found) = trial.with_link(point).expect("a run") else {
+            continue;
+        };
+        replaced += 1;
+        let finished = &found.finished;
+        let at = format!("replaced before {point}: {}", finished.stderr);
+        let elsewhere = found.elsewhere.iter();
+        let elsewhere: Vec<_> = elsewhere.filter(|name| *name != ".breadcrumbs").collect();
+        assert_eq!(
+            elsewhere,
+            ["checkpoints", "checkpoints/epoch-1", "model"],
+            "{at}"
+        );
+        if finished.code == 0 {
+            // Replaced in the last of its calls.
+            assert!(found.moved.contains(&"run.json".to_owned()), "{at}");
+            continue;
+        }
+        // A request of a hook that can't be served is that hook's failure.
+        assert!([4, 7].contains(&finished.code), "{}: {at}", finished.code);
+        assert!(
+            finished
+                .stderr
+                .contains("is not the one in which the run began"),
+            "{at}"
+        );
+    }
+    assert!(replaced > 20, "{replaced}");
+}
+
 #[test]
 fn a_run_with_a_failing_call_says_so_or_ends_with_the_same_weights_and_files() {
     if !can_be_stopped() {
@@ -58,7 +106,7 @@ fn a_run_with_a_failing_call_says_so_or_ends_with_the_same_weights_and_files() {
     let hooks = ["checkpoint", "early-stopping", "csv"];
     let (mut trial, recording) = Trial::new(&PLUGINS, &run_with(&hooks)).expect("a recording");
     let mut failed = 0;
-    for cut in recording.cuts.iter().step_by(23) {
+    for cut in recording.cuts.iter().skip(1).step_by(23) {
         let at = &cut.point;
         for (number, failing) in [
             (libc::EIO, Failing::Once),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Dataset;
+use crate::data_files::DataFile;
 use crate::printable::printable;
 
 /// Samples to predict.
@@ -32,6 +33,8 @@ pub struct LabelledInput {
     pub opened: OpenedInput,
     /// What there was beside them.
     pub rows: RowCounts,
+    /// The files that they were read from.
+    pub files: Vec<DataFile>,
 }
 
 /// Rows of a table that are not among the samples taken of it.

@@ -85,7 +85,9 @@ use std::sync::Arc;
 pub use cifar::{CifarConfig, CifarLabels, CifarVersion};
 pub use class_counts::class_counts;
 pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
-pub use data_files::{ContentHash, DataFile, file_changes, listing, with_listed_members};
+pub use data_files::{
+    ContentHash, DataFile, HashOf, PerPart, SplitRecord, file_changes, listing, with_listed_members,
+};
 pub use dataset::{Batch, Dataset, MixedTargets, SampleOrigin};
 pub use error::{CifarError, DataError, ImageFolderError, ImagesError, TextError, Undecodable};
 pub use first::First;
@@ -102,7 +104,7 @@ pub use load::load;
 pub use loader::{Loader, Preparation};
 pub use memory::MemoryUse;
 pub use portion::{Portion, Split};
-pub use preprocessing::Preprocessing;
+pub use preprocessing::{Preprocessing, TrainingData, Transform};
 pub use sconce_nn::{Inputs, Targets};
 pub use target_scaling::{TargetScale, TargetScaling};
 pub use text::{TextConfig, TextDataset, TextPart, TextTransform};

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::digits;
-use super::data_files::{CacheUse, recorded};
+use super::data_files::{CacheUse, PerPart, Recorded, recorded};
 use super::fitted::Fitted;
 use super::image_transform::{ImageFormat, ImageTransform};
 use super::images::{Assembly, AugmentConfig, FittedImages, NormaliseConfig, OwnImages};
 use super::split::{self, Part, Parts};
 use super::{
-    DataConfig, DataError, IdxConfig, Images, Preprocessing, Splits, SyntheticDigitsConfig, arrays,
-    cifar, csv, grammar, image_folder, regression, synthetic_digits, text, two_moons,
+    DataConfig, DataError, Dataset, IdxConfig, Images, Preprocessing, Splits,
+    SyntheticDigitsConfig, TrainingData, Transform, arrays, cifar, csv, grammar, image_folder,
+    regression, synthetic_digits, text, two_moons,
 };
 
 /// Reads or generates the data. Relative paths start at `base`; everything random comes from `seed`.
@@ -22,8 +23,25 @@ use super::{
 pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
     // Where nothing is read on demand, too: a mistake should not wait for larger data.
     CacheUse::from_environment()?;
-    let (splits, files) = recorded(base, || of_kind(config, base, seed))?;
-    Ok(Splits { files, ..splits })
+    let (splits, recorded) = recorded(base, || of_kind(config, base, seed))?;
+    Ok(with_source(splits, recorded))
+}
+
+/// Adds what the data were read from, and how they were divided.
+fn with_source(splits: Splits, Recorded { files, split }: Recorded) -> Splits {
+    let count = |data: &dyn Dataset| data.len() as u64;
+    let counts = PerPart {
+        train: Some(count(splits.train.as_ref())),
+        val: splits.val.as_deref().map(count),
+        test: splits.test.as_deref().map(count),
+    };
+    let mut learnt = Arc::unwrap_or_clone(splits.preprocessing);
+    learnt.source = TrainingData::new(split, counts, learnt.split_rows(), files.clone());
+    Splits {
+        preprocessing: Arc::new(learnt),
+        files,
+        ..splits
+    }
 }
 
 fn of_kind(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
@@ -42,41 +60,41 @@ fn of_kind(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         }
         DataConfig::SyntheticDigits(config) => load_digits(config, seed),
         DataConfig::Csv(config) => {
-            csv::load(config, base, seed).map(|table| splits(table, Preprocessing::Csv))
+            csv::load(config, base, seed).map(|table| splits(table, Transform::Csv))
         }
         DataConfig::Npy(config) => {
             let arrays = arrays::load_npy(config, base, seed)?;
-            Ok(splits(arrays, Preprocessing::Arrays))
+            Ok(splits(arrays, Transform::Arrays))
         }
         DataConfig::Safetensors(config) => {
             let arrays = arrays::load_safetensors(config, base, seed)?;
-            Ok(splits(arrays, Preprocessing::Arrays))
+            Ok(splits(arrays, Transform::Arrays))
         }
         DataConfig::TwoMoons(config) => two_moons::load(config, seed),
         DataConfig::Regression(config) => regression::load(config, seed),
         DataConfig::Text(config) => {
-            text::load(config, base).map(|text| splits(text, Preprocessing::Text))
+            text::load(config, base).map(|text| splits(text, Transform::Text))
         }
         DataConfig::Grammar(config) => {
-            grammar::load(config, seed).map(|text| splits(text, Preprocessing::Text))
+            grammar::load(config, seed).map(|text| splits(text, Transform::Text))
         }
     }
 }
 
 /// Makes what was learnt from one kind of data that of any.
-fn splits<T>(fitted: Fitted<T>, kind: impl FnOnce(T) -> Preprocessing) -> Splits {
+fn splits<T>(fitted: Fitted<T>, kind: impl FnOnce(T) -> Transform) -> Splits {
     Splits {
         train: fitted.train,
         val: fitted.val,
         test: fitted.test,
-        preprocessing: Arc::new(kind(fitted.learnt)),
+        preprocessing: Arc::new(Preprocessing::of(kind(fitted.learnt))),
         files: Vec::new(),
     }
 }
 
 fn of_images(images: Fitted<FittedImages>, format: ImageFormat) -> Splits {
     splits(images, |learnt| {
-        Preprocessing::Images(ImageTransform::new(format, learnt))
+        Transform::Images(ImageTransform::new(format, learnt))
     })
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::preprocessing::GeneratedSamples;
 use super::synthetic::range;
-use super::{DataError, Dataset, Preprocessing, Splits, Targets};
+use super::{DataError, Dataset, Preprocessing, Splits, Targets, Transform};
 use sconce_ops::random;
 
 /// A regression problem with coefficients drawn from the seed, and noise.
@@ -146,10 +146,10 @@ pub(super) fn load(config: &RegressionConfig, seed: u64) -> Result<Splits, DataE
         train: Arc::new(dataset("train", config.train).with_description(formula)),
         val: phase("val", config.val),
         test: phase("test", config.test),
-        preprocessing: Arc::new(Preprocessing::Generated(GeneratedSamples {
+        preprocessing: Arc::new(Preprocessing::of(Transform::Generated(GeneratedSamples {
             shape: vec![features],
             targets: targets.clone(),
-        })),
+        }))),
         files: Vec::new(),
     })
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 pub(super) use grouped::grouped;
 
 use super::DataError;
+use super::data_files::{ContentHash, HashOf, PerPart, SplitRecord, is_recording, note_split};
 use super::portion::{Amount, Portion, Split};
 use sconce_ops::random;
 
@@ -19,6 +20,35 @@ pub(super) struct Parts {
     pub(super) train: Vec<u32>,
     pub(super) val: Vec<u32>,
     pub(super) test: Vec<u32>,
+}
+
+impl Parts {
+    /// Notes how the samples were drawn, by which validation, and which they are; nothing if none were.
+    fn note(&self, seed: u64, val: Taken, (stratified, grouped): (bool, bool)) {
+        if !is_recording() || (self.val.is_empty() && self.test.is_empty()) {
+            return;
+        }
+        let hash = |samples: &[u32]| {
+            let bytes: Vec<u8> = samples.iter().flat_map(|i| i.to_le_bytes()).collect();
+            (!samples.is_empty()).then(|| ContentHash::of(&bytes))
+        };
+        note_split(SplitRecord {
+            seed: Some(seed),
+            fold: match val {
+                Taken::Fold(Fold { fold, folds }) => Some([fold as u64, folds as u64]),
+                Taken::Count(_) => None,
+            },
+            hash_of: Some(HashOf::Positions),
+            hash: PerPart {
+                train: hash(&self.train),
+                val: hash(&self.val),
+                test: hash(&self.test),
+            },
+            stratified,
+            grouped,
+            rows: PerPart::default(),
+        });
+    }
 }
 
 /// One of `folds` equal parts of the training data.
@@ -193,7 +223,9 @@ pub(super) fn one_of<F>(
 
 /// Selects `val` and `test` samples out of `total` at random from the seed.
 pub(super) fn split(seed: u64, total: usize, val: Taken, test: Taken) -> Result<Parts, DataError> {
-    stratified(seed, &vec![0; total], val, test)
+    let parts = divide(seed, &vec![0; total], val, test)?;
+    parts.note(seed, val, (false, false));
+    Ok(parts)
 }
 
 /// Calls [`split`] or, if requested, [`stratified`].
@@ -220,6 +252,12 @@ pub(super) fn stratified(
     val: Taken,
     test: Taken,
 ) -> Result<Parts, DataError> {
+    let parts = divide(seed, classes, val, test)?;
+    parts.note(seed, val, (true, false));
+    Ok(parts)
+}
+
+fn divide(seed: u64, classes: &[u32], val: Taken, test: Taken) -> Result<Parts, DataError> {
     let total = classes.len();
     let test = test.count(total);
     let val_count = val.count(total.saturating_sub(test));

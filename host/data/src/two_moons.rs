@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::preprocessing::GeneratedSamples;
 use super::synthetic::range;
-use super::{DataError, Dataset, Preprocessing, Splits, Targets};
+use super::{DataError, Dataset, Preprocessing, Splits, Targets, Transform};
 use sconce_ops::random::{self, Stream};
 
 /// Two interleaved half circles, drawn from the seed.
@@ -62,10 +62,10 @@ pub(super) fn load(config: &TwoMoonsConfig, seed: u64) -> Result<Splits, DataErr
         train: dataset("train", config.train),
         val: (config.val > 0).then(|| dataset("val", config.val)),
         test: (config.test > 0).then(|| dataset("test", config.test)),
-        preprocessing: Arc::new(Preprocessing::Generated(GeneratedSamples {
+        preprocessing: Arc::new(Preprocessing::of(Transform::Generated(GeneratedSamples {
             shape: vec![2],
             targets: targets.clone(),
-        })),
+        }))),
         files: Vec::new(),
     })
 }

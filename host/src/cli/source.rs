@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
 use crate::session::StartFailure;
-use sconce_base::files;
+use sconce_base::held_directory::HeldDirectory;
 
 const NAME: &str = "source.json";
 
@@ -18,7 +18,7 @@ struct ManifestDirectory {
 }
 
 /// Saves the directory of a run's manifest.
-pub(super) fn save(output: &Path, base: &Path) -> Result<(), StartFailure> {
+pub(super) fn save(run: &HeldDirectory, base: &Path) -> Result<(), StartFailure> {
     let base = if base.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -26,10 +26,12 @@ pub(super) fn save(output: &Path, base: &Path) -> Result<(), StartFailure> {
     };
     let directory = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
     let text = format!("{:#}\n", serde_json::json!(ManifestDirectory { directory }));
-    files::write_atomically(&output.join(NAME), text.as_bytes()).map_err(|error| {
-        let problem = format!("where the run's manifest is can't be saved: {error}");
-        StartFailure::usage(vec![Diagnostic::new(problem)])
-    })
+    let file = run.path().join(NAME);
+    run.write_atomically(&file, text.as_bytes())
+        .map_err(|error| {
+            let problem = format!("where the run's manifest is can't be saved: {error}");
+            StartFailure::usage(vec![Diagnostic::new(problem)])
+        })
 }
 
 /// Reads the directory of a run's manifest; `None` for a run by an older host.

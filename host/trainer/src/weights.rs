@@ -19,6 +19,7 @@ use crate::checkpoint::{self, TRAINED, Weights};
 pub use crate::manifest::{Renames, WeightsConfig};
 use crate::parameters::{ParameterKind, Parameters};
 use sconce_base::files;
+use sconce_base::held_directory::HeldDirectory;
 use sconce_base::nearest::nearest;
 use sconce_data::safetensors_file::{self, SafetensorsProblem};
 
@@ -355,7 +356,8 @@ pub fn set_all(
 /// If the file can't be written.
 pub fn save(path: &Path, parameters: &Parameters) -> Result<(), WeightsError> {
     let named = parameters.iter();
-    write(path, named.map(|p| (p.name(), p.tensor())), None)
+    let bytes = serialised(path, named.map(|p| (p.name(), p.tensor())), None)?;
+    Ok(files::write_atomically(path, &bytes)?)
 }
 
 /// Writes the weights at the end of a run into its directory: the ones measured last as
@@ -365,40 +367,45 @@ pub fn save(path: &Path, parameters: &Parameters) -> Result<(), WeightsError> {
 ///
 /// If a file can't be written.
 pub fn save_results(
-    directory: &Path,
+    run: &HeldDirectory,
     parameters: &Parameters,
     measured: Option<&Weights>,
 ) -> Result<(), WeightsError> {
-    let (results, own) = (directory.join(RESULTS), directory.join(OWN));
+    let (results, own) = (run.path().join(RESULTS), run.path().join(OWN));
+    let save = |path: &Path| {
+        let named = parameters.iter().map(|p| (p.name(), p.tensor()));
+        let bytes = serialised(path, named, None)?;
+        Ok::<(), WeightsError>(run.write_atomically(path, &bytes)?)
+    };
     let Some(Weights { set, tensors }) = measured else {
-        save(&results, parameters)?;
+        save(&results)?;
         // A leftover of an earlier segment of the run.
-        return match fs_err::remove_file(own) {
+        return match run.remove(&own) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         };
     };
-    save(&own, parameters)?;
+    save(&own)?;
     let named = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
-    write(&results, named, Some(set))
+    let bytes = serialised(&results, named, Some(set))?;
+    Ok(run.write_atomically(&results, &bytes)?)
 }
 
-fn write<'a>(
+/// The content of the file `path` with these tensors; the set's name goes with averages.
+fn serialised<'a>(
     path: &Path,
     named: impl Iterator<Item = (&'a str, &'a Tensor)>,
     set: Option<&str>,
-) -> Result<(), WeightsError> {
+) -> Result<Vec<u8>, WeightsError> {
     let mut tensors = Vec::new();
     for (name, tensor) in named {
         tensors.push((name, copy_to_host(&tensor.contiguous()?)?));
     }
     let metadata = set.map(|set| HashMap::from([(SET.to_owned(), set.to_owned())]));
-    let bytes =
-        safetensors::serialize(tensors, metadata).map_err(|error| WeightsError::Format {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
-    Ok(files::write_atomically(path, &bytes)?)
+    safetensors::serialize(tensors, metadata).map_err(|error| WeightsError::Format {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 /// Number of elements in parameters and in buffers, for messages.

@@ -30,4 +30,4 @@ pub use call::Point;
 pub use listener::permitted;
 pub use outcome::{Outcome, Tally};
 pub use record::{Cut, Recording};
-pub use trial::{ENDS, End, Failing, Trial};
+pub use trial::{ENDS, End, Failing, Replaced, Trial};

@@ -9,7 +9,7 @@ use std::path::Path;
 const RECORDS: [&str; 4] = ["run.json", "run.lock", "crash.json", "crash.txt"];
 
 /// Files whose contents depend on times, or on how often the run was started; they must be there.
-const VARYING: [&str; 2] = ["report.html", "training-trace.json"];
+const VARYING: [&str; 3] = ["report.html", "training-trace.json", "profile.jsonl"];
 
 /// Checkpoints that the host saves where a run ends early: they stay.
 const ENDED: [&str; 2] = ["checkpoints/failed/", "checkpoints/interrupted/"];

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -181,6 +181,82 @@ impl Trial {
         };
         Ok(Some(outcome))
     }
+}
+
+/// What was found after a run whose directory was replaced.
+#[derive(Debug)]
+pub struct Replaced {
+    /// How the run ended.
+    pub finished: Finished,
+    /// Everything in the run's own directory.
+    pub moved: Vec<String>,
+    /// Everything in the directory that the link leads to.
+    pub elsewhere: Vec<String>,
+}
+
+impl Trial {
+    /// Runs from the beginning. Before the call at a point the output directory is renamed, and a link to another
+    /// directory takes its place, in which every name is that a run's files are written to. None if the run has no such
+    /// call.
+    ///
+    /// # Errors
+    ///
+    /// If the directories can't be made or read.
+    pub fn with_link(&mut self, point: &Point) -> io::Result<Option<Replaced>> {
+        let (moved, elsewhere) = (self.place.path("moved"), self.place.path("elsewhere"));
+        let out = self.place.path("out");
+        if out.is_symlink() {
+            fs::remove_file(&out)?;
+        }
+        for directory in [&moved, &elsewhere] {
+            match fs::remove_dir_all(directory) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.empty()?;
+        for directory in ["checkpoints/epoch-1", "model"] {
+            fs::create_dir_all(elsewhere.join(directory))?;
+        }
+        let mut problem = None;
+        let mut has_begun = false;
+        let fate = |next: &Point| {
+            if next == point && !has_begun {
+                has_begun = true;
+                let replaced = fs::rename(&out, &moved);
+                let replaced = replaced.and_then(|()| std::os::unix::fs::symlink(&elsewhere, &out));
+                problem = replaced.err();
+            }
+            None
+        };
+        let command = self.place.command(&["run", "manifest.json"]);
+        let finished = run_failing(command, &self.out()?, fate)?;
+        problem.map_or(Ok(()), Err)?;
+        if !has_begun {
+            return Ok(None);
+        }
+        Ok(Some(Replaced {
+            finished,
+            moved: list(&moved)?,
+            elsewhere: list(&elsewhere)?,
+        }))
+    }
+}
+
+/// Lists everything in a directory.
+fn list(directory: &Path) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            let inner = list(&entry.path())?;
+            found.extend(inner.iter().map(|inner| format!("{name}/{inner}")));
+        }
+        found.push(name);
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Whether a refusal says how to go on.

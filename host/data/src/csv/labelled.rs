@@ -23,6 +23,19 @@ impl CsvTransform {
         self.rows.as_deref()
     }
 
+    /// Returns the number of rows of a part that a table lacks, or in which something has changed.
+    pub(crate) fn absent_rows(
+        &self,
+        file: &Path,
+        known: &SplitRows,
+        part: RowsOf,
+    ) -> Result<usize, DataError> {
+        let table = Table::read(file, self.format)?;
+        let hashes = row_hashes(&table, &self.read_places(&table)?, 0..table.rows.len());
+        let found = known.select(&hashes, part).len();
+        Ok(known.count(part).saturating_sub(found))
+    }
+
     /// Opens a table with targets: all of its rows, or those of a part. Rows without a target, and those with a missing
     /// value of an input that the model doesn't handle, are left out.
     pub(crate) fn open_labelled(
@@ -105,6 +118,7 @@ impl CsvTransform {
                 notes,
             },
             rows: counts,
+            files: Vec::new(),
         })
     }
 

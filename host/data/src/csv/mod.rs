@@ -42,7 +42,7 @@ pub use encoder::{ColumnEncoder, Encoder};
 pub use number_column::NumberColumn;
 pub use report::{ColumnReport, Contents, CsvReport};
 pub use row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
-pub use split_rows::{ROWS, RowsOf, SplitRows};
+pub use split_rows::{LARGEST_ROWS, ROWS, RowsOf, SplitRows};
 pub use survey::{ColumnSurvey, TableSurvey, survey};
 pub use transform::CsvTransform;
 

@@ -7,6 +7,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::table::Table;
+use crate::data_files::ContentHash;
 use crate::error::PreprocessingError;
 use crate::printable::printable;
 use crate::split::Parts;
@@ -23,6 +24,9 @@ pub(super) type RowHash = [u8; SIZE];
 
 /// Most rows of a table whose hashes are kept.
 pub(super) const MOST_ROWS: usize = 1 << 20;
+
+/// Size in bytes of the largest file of them: of three tables, with a header.
+pub const LARGEST_ROWS: u64 = (3 * MOST_ROWS * SIZE + (1 << 16)) as u64;
 
 /// Rows of a table to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +99,13 @@ impl SplitRows {
         let rows = rows.iter().enumerate();
         let selected = rows.filter(|(_, hash)| known.contains(hash) != is_new);
         selected.map(|(row, _)| row).collect()
+    }
+
+    /// Returns the hash of the rows of a part, whatever their order; none if there are none.
+    pub(crate) fn hash(&self, part: RowsOf) -> Option<ContentHash> {
+        let mut rows: Vec<RowHash> = self.of(part).copied().collect();
+        rows.sort_unstable();
+        (!rows.is_empty()).then(|| ContentHash::of(rows.as_flattened()))
     }
 
     fn of(&self, part: RowsOf) -> impl Iterator<Item = &RowHash> {

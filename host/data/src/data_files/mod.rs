@@ -2,7 +2,7 @@
 //!
 //! **Parts**
 //! - `hash`: [`ContentHash`], BLAKE3 as `b3sum` prints it, of a file or of a directory's files.
-//! - `recording`: the list of files read by a load. Readers of all kinds of data note their files there.
+//! - `split_record`: how a load divided the samples. `recording`: that, and the list of files read by a load. Readers of all kinds of data note their files there.
 //! - `hash_cache`: hashes of large files that are read on demand, kept from one start to the next.
 //! - `comparison`: [`file_changes`], what to tell a person about two lists. `listing`: a list as `b3sum` writes and checks it.
 //!
@@ -16,6 +16,7 @@ mod hash;
 mod hash_cache;
 mod listing;
 mod recording;
+mod split_record;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,8 +29,11 @@ pub(crate) use hash::ContentHasher;
 pub(crate) use hash_cache::{CacheUse, HashCache};
 pub use listing::{listing, with_listed_members};
 pub(crate) use recording::{
-    HashingFile, RowHasher, is_recording, note, note_directory, note_hash, note_rows, recorded,
+    HashingFile, Recorded, RowHasher, is_recording, note, note_directory, note_hash, note_rows,
+    note_split, recorded,
 };
+
+pub use split_record::{HashOf, PerPart, SplitRecord};
 
 use crate::DataError;
 use crate::error::unreadable;

@@ -1,4 +1,4 @@
-//! The list of files that a load reads.
+//! The list of files that a load reads, and how it divides the samples.
 //!
 //! A list belongs to the thread that loads. Readers of files note what they have read where they open files, not in each kind of
 //! data, so that no kind can leave it out; where nothing is recorded, as in predictions, nothing is hashed.
@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::hash::ContentHasher;
-use super::{ContentHash, DataFile, FileContent, Member};
+use super::{ContentHash, DataFile, FileContent, Member, SplitRecord};
 
 thread_local! {
     static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
@@ -19,6 +19,16 @@ struct Recording {
     /// Directory that relative paths of the manifest start at.
     base: PathBuf,
     files: Vec<DataFile>,
+    split: Option<SplitRecord>,
+}
+
+/// What was noted while data were loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    /// The files that were read.
+    pub(crate) files: Vec<DataFile>,
+    /// How samples of them were drawn for validation and test, if they were.
+    pub(crate) split: Option<SplitRecord>,
 }
 
 impl Recording {
@@ -37,19 +47,20 @@ impl Recording {
     }
 }
 
-/// Loads data, and returns which files this thread has read for it. Relative paths of the manifest start at `base`.
+/// Loads data, and returns what this thread has noted of it. Relative paths of the manifest start at `base`.
 pub(crate) fn recorded<T, E>(
     base: &Path,
     load: impl FnOnce() -> Result<T, E>,
-) -> Result<(T, Vec<DataFile>), E> {
+) -> Result<(T, Recorded), E> {
     RECORDING.set(Some(Recording {
         base: base.to_owned(),
         files: Vec::new(),
+        split: None,
     }));
     let loaded = load();
     let recording = RECORDING.take();
-    let files = recording.map(|recording| recording.files);
-    Ok((loaded?, files.unwrap_or_default()))
+    let recorded = recording.map(|Recording { files, split, .. }| Recorded { files, split });
+    Ok((loaded?, recorded.unwrap_or_default()))
 }
 
 /// Whether this thread records what it reads.
@@ -94,6 +105,11 @@ pub(crate) fn note_rows(path: &Path, rows: ContentHash) {
             file.rows = Some(rows);
         }
     });
+}
+
+/// Notes how samples were drawn for validation and test.
+pub(crate) fn note_split(split: SplitRecord) {
+    with(|recording| recording.split = Some(split));
 }
 
 fn with(change: impl FnOnce(&mut Recording)) {

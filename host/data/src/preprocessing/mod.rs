@@ -5,20 +5,24 @@
 //! without the training data and without the manifest.
 //!
 //! **Parts**
-//! - [`Preprocessing`]: a transform for each kind of data, defined by that kind's module.
+//! - [`Preprocessing`]: a [`Transform`] for each kind of data, defined by that kind's module, and the [`TrainingData`] that
+//!   it was learnt from.
 //! - `stored`: its file, versioned and checked; an [error](PreprocessingError) for each way it can be wrong.
 
 mod stored;
 #[cfg(test)]
 mod tests;
+mod training_data;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 pub use stored::PREPROCESSING;
+pub use training_data::{TrainingData, is_rows_name};
 
 use crate::arrays::ArrayTransform;
-use crate::csv::{CsvTransform, RowsOf, SplitRows};
+use crate::csv::{CsvTransform, ROWS, RowsOf, SplitRows};
+use crate::data_files::recorded;
 pub use crate::error::PreprocessingError;
 use crate::image_transform::ImageTransform;
 pub use crate::input::{
@@ -29,10 +33,19 @@ use crate::target_names;
 use crate::text::TextTransform;
 use crate::{DataError, Inputs, TargetScaling, Targets, Vocabulary};
 
-/// What was learnt from the training data; transforms other data in the same way.
+/// What was learnt from the training data, to transform other data in the same way, and which data these were.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preprocessing {
+    /// What was learnt, by kind of data.
+    pub transform: Transform,
+    /// What it was learnt from.
+    pub source: TrainingData,
+}
+
+/// What was learnt from one kind of data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Preprocessing {
+pub enum Transform {
     /// Rows of a table.
     Csv(CsvTransform),
     /// Images.
@@ -67,50 +80,76 @@ fn shape<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>
 }
 
 impl Preprocessing {
+    /// What was learnt, without what it was learnt from.
+    pub(crate) fn of(transform: Transform) -> Preprocessing {
+        Preprocessing {
+            transform,
+            source: TrainingData::default(),
+        }
+    }
+
+    /// Reads the [rows](Preprocessing::split_rows) of the training's parts from their file, and compares them with the
+    /// hashes of the parts.
+    ///
+    /// # Errors
+    ///
+    /// If it is not such a file, or one of other data.
+    pub fn rows_of(&self, bytes: &[u8]) -> Result<SplitRows, PreprocessingError> {
+        let rows = SplitRows::from_bytes(bytes)?;
+        if self.source.has(&rows) {
+            return Ok(rows);
+        }
+        Err(PreprocessingError::Invalid {
+            name: ROWS,
+            path: String::new(),
+            problem: format!("its rows are not those whose hashes `{PREPROCESSING}` has"),
+        })
+    }
+
     /// Returns the shape of a sample's input, as [`Dataset::sample_shape`](crate::Dataset::sample_shape).
     pub fn sample_shape(&self) -> Vec<usize> {
-        match self {
-            Preprocessing::Csv(table) => vec![table.encoder().width()],
-            Preprocessing::Images(images) => images.shape().to_vec(),
-            Preprocessing::Arrays(arrays) => arrays.shape().to_vec(),
-            Preprocessing::Text(text) => vec![text.context()],
-            Preprocessing::Generated(samples) => samples.shape.clone(),
+        match &self.transform {
+            Transform::Csv(table) => vec![table.encoder().width()],
+            Transform::Images(images) => images.shape().to_vec(),
+            Transform::Arrays(arrays) => arrays.shape().to_vec(),
+            Transform::Text(text) => vec![text.context()],
+            Transform::Generated(samples) => samples.shape.clone(),
         }
     }
 
     /// Returns the content of a sample's input.
     pub fn inputs(&self) -> Inputs {
-        match self {
-            Preprocessing::Text(text) => Inputs::Tokens(text.vocabulary().len()),
-            Preprocessing::Csv(table) => table.encoder().inputs(),
+        match &self.transform {
+            Transform::Text(text) => Inputs::Tokens(text.vocabulary().len()),
+            Transform::Csv(table) => table.encoder().inputs(),
             _ => Inputs::Numbers,
         }
     }
 
     /// Returns the kind of the targets, with their names.
     pub fn targets(&self) -> Targets {
-        match self {
-            Preprocessing::Csv(table) => table.targets().clone(),
-            Preprocessing::Images(images) => Targets::Class(images.classes().to_vec()),
-            Preprocessing::Arrays(arrays) => arrays.targets().clone(),
-            Preprocessing::Text(text) => Targets::ClassPerPosition(text.vocabulary().names()),
-            Preprocessing::Generated(samples) => samples.targets.clone(),
+        match &self.transform {
+            Transform::Csv(table) => table.targets().clone(),
+            Transform::Images(images) => Targets::Class(images.classes().to_vec()),
+            Transform::Arrays(arrays) => arrays.targets().clone(),
+            Transform::Text(text) => Targets::ClassPerPosition(text.vocabulary().names()),
+            Transform::Generated(samples) => samples.targets.clone(),
         }
     }
 
     /// Returns the scaling of numeric targets for the loss, if there is one: a model's outputs are scaled as they are.
     pub fn target_scaling(&self) -> Option<&TargetScaling> {
-        match self {
-            Preprocessing::Csv(table) => table.target_scaling(),
-            Preprocessing::Arrays(arrays) => arrays.target_scaling(),
+        match &self.transform {
+            Transform::Csv(table) => table.target_scaling(),
+            Transform::Arrays(arrays) => arrays.target_scaling(),
             _ => None,
         }
     }
 
     /// Returns the vocabulary of text inputs; none for other inputs.
     pub fn vocabulary(&self) -> Option<&Vocabulary> {
-        match self {
-            Preprocessing::Text(text) => Some(text.vocabulary()),
+        match &self.transform {
+            Transform::Text(text) => Some(text.vocabulary()),
             _ => None,
         }
     }
@@ -118,20 +157,20 @@ impl Preprocessing {
     /// Returns which rows of a table were in which part of the training's data, if that is known: fitted, not read from a
     /// file.
     pub fn split_rows(&self) -> Option<&SplitRows> {
-        match self {
-            Preprocessing::Csv(table) => table.split_rows(),
+        match &self.transform {
+            Transform::Csv(table) => table.split_rows(),
             _ => None,
         }
     }
 
     /// Describes each input, for a table: columns of a table, otherwise one.
     pub fn describe_inputs(&self) -> Vec<InputDescription> {
-        match self {
-            Preprocessing::Csv(table) => table.describe_inputs(),
-            Preprocessing::Images(images) => vec![images.describe_input()],
-            Preprocessing::Arrays(arrays) => vec![arrays.describe_input()],
-            Preprocessing::Text(text) => vec![text.describe_input()],
-            Preprocessing::Generated(samples) => vec![InputDescription {
+        match &self.transform {
+            Transform::Csv(table) => table.describe_inputs(),
+            Transform::Images(images) => vec![images.describe_input()],
+            Transform::Arrays(arrays) => vec![arrays.describe_input()],
+            Transform::Text(text) => vec![text.describe_input()],
+            Transform::Generated(samples) => vec![InputDescription {
                 name: "input".to_owned(),
                 kind: "generated".to_owned(),
                 values: format!("numbers of shape {:?}", samples.shape),
@@ -146,14 +185,32 @@ impl Preprocessing {
     /// What the model was not trained for, with line and column, row or file; [`DataError::NotOpened`] for generated
     /// samples.
     pub fn open(&self, source: &Path) -> Result<OpenedInput, DataError> {
-        match self {
-            Preprocessing::Csv(table) => table.open(source),
-            Preprocessing::Images(images) => images.open(source).map(OpenedInput::new),
-            Preprocessing::Arrays(arrays) => arrays.open(source).map(OpenedInput::new),
-            Preprocessing::Text(text) => text.open(source).map(OpenedInput::new),
-            Preprocessing::Generated(_) => Err(DataError::NotOpened {
+        match &self.transform {
+            Transform::Csv(table) => table.open(source),
+            Transform::Images(images) => images.open(source).map(OpenedInput::new),
+            Transform::Arrays(arrays) => arrays.open(source).map(OpenedInput::new),
+            Transform::Text(text) => text.open(source).map(OpenedInput::new),
+            Transform::Generated(_) => Err(DataError::NotOpened {
                 file: source.to_owned(),
             }),
+        }
+    }
+
+    /// Returns the number of rows of a part of the training's data that a table lacks, or in which something has
+    /// changed.
+    ///
+    /// # Errors
+    ///
+    /// If the file can't be read; [`DataError::NoParts`] for a model of anything but tables.
+    pub fn absent_rows(
+        &self,
+        file: &Path,
+        rows: &SplitRows,
+        part: RowsOf,
+    ) -> Result<usize, DataError> {
+        match &self.transform {
+            Transform::Csv(table) => table.absent_rows(file, rows, part),
+            _ => Err(DataError::NoParts),
         }
     }
 
@@ -171,26 +228,38 @@ impl Preprocessing {
         targets: Option<&str>,
         part: Option<(&SplitRows, RowsOf)>,
     ) -> Result<LabelledInput, DataError> {
+        let opened = recorded(Path::new(""), || self.read_labelled(source, targets, part));
+        let (labelled, recorded) = opened?;
+        Ok(LabelledInput {
+            files: recorded.files,
+            ..labelled
+        })
+    }
+
+    fn read_labelled(
+        &self,
+        source: &Path,
+        targets: Option<&str>,
+        part: Option<(&SplitRows, RowsOf)>,
+    ) -> Result<LabelledInput, DataError> {
         let inside = || {
             targets.map_or(Ok(()), |_| {
                 let file = source.to_owned();
                 Err(DataError::TargetsInside { file })
             })
         };
-        if let Preprocessing::Csv(table) = self {
+        if let Transform::Csv(table) = &self.transform {
             inside()?;
             return table.open_labelled(source, part);
         }
         if part.is_some() {
             return Err(DataError::NoParts);
         }
-        let opened = match self {
-            Preprocessing::Images(images) => {
+        let opened = match &self.transform {
+            Transform::Images(images) => {
                 OpenedInput::new(images.open_labelled(source, targets.map(Path::new))?)
             }
-            Preprocessing::Arrays(arrays) => {
-                OpenedInput::new(arrays.open_labelled(source, targets)?)
-            }
+            Transform::Arrays(arrays) => OpenedInput::new(arrays.open_labelled(source, targets)?),
             _ => {
                 inside()?;
                 self.open(source)?
@@ -199,6 +268,7 @@ impl Preprocessing {
         Ok(LabelledInput {
             opened,
             rows: RowCounts::default(),
+            files: Vec::new(),
         })
     }
 }

@@ -9,7 +9,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Preprocessing, PreprocessingError};
+use super::{Preprocessing, PreprocessingError, TrainingData, Transform};
+use crate::data_files::{DataFile, SplitRecord};
 use crate::printable::printable;
 
 /// Name of the file.
@@ -20,6 +21,9 @@ const FORMAT: u32 = 1;
 
 /// Oldest format whose reader understands what is written now.
 const LEAST_READER: u32 = 1;
+
+/// Size in bytes above which the file is not indented: nobody reads that many numbers, and indentation doubles it.
+const MOST_INDENTED: usize = 1 << 20;
 
 const WRITTEN_BY: &str = concat!("sconce-data ", env!("CARGO_PKG_VERSION"));
 
@@ -39,6 +43,11 @@ struct Document<T> {
     least_reader: u32,
     written_by: String,
     preprocessing: T,
+    /// How the training's samples were divided, and the files that they were read from: not needed for predictions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    split: Option<SplitRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    data: Vec<DataFile>,
 }
 
 impl Preprocessing {
@@ -48,10 +57,15 @@ impl Preprocessing {
             format: FORMAT,
             least_reader: LEAST_READER,
             written_by: WRITTEN_BY.to_owned(),
-            preprocessing: self,
+            preprocessing: &self.transform,
+            split: self.source.split.clone(),
+            data: self.source.files.clone(),
         };
         // Strings, numbers and lists, whose keys are texts, are always JSON.
-        let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
+        let mut bytes = serde_json::to_vec(&document).unwrap_or_default();
+        if bytes.len() <= MOST_INDENTED {
+            bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
+        }
         bytes.push(b'\n');
         vec![(PREPROCESSING, bytes)]
     }
@@ -77,8 +91,14 @@ impl Preprocessing {
                 known: FORMAT,
             });
         }
-        let document: Document<Preprocessing> = parse(&bytes)?;
-        Ok(document.preprocessing)
+        let document: Document<Transform> = parse(&bytes)?;
+        Ok(Preprocessing {
+            transform: document.preprocessing,
+            source: TrainingData {
+                split: document.split,
+                files: document.data,
+            },
+        })
     }
 }
 

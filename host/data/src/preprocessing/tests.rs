@@ -197,7 +197,7 @@ fn unknown_keys_and_newer_files_are_refused() {
         let result = edited(&learnt, |file| file["surprise"] = json!(1));
         let error = result.expect_err("a key is unknown").to_string();
         assert!(error.contains("unknown field `surprise`"), "{error}");
-        let kinds = serde_json::to_value(&learnt).expect("JSON");
+        let kinds = serde_json::to_value(&learnt.transform).expect("JSON");
         let kind = kinds.as_object().and_then(|kinds| kinds.keys().next());
         let kind = kind.expect("a kind").clone();
         let result = edited(&learnt, |file| {
@@ -235,4 +235,136 @@ fn cut_and_extended_files_are_refused() {
         error.starts_with("can't read `preprocessing.json`"),
         "{error}"
     );
+}
+
+/// The sections `split` and `data` of the file that is written for a configuration.
+fn sections(config: &Value, directory: &std::path::Path) -> (Value, Value) {
+    let learnt = load(config, None, directory).preprocessing;
+    let kept = edited(&learnt, |_| {}).expect("it is right");
+    assert_eq!(kept.source.split, learnt.source.split, "{config}");
+    for file in &learnt.source.files {
+        assert!(kept.source.same_file(file).is_some(), "{config}");
+    }
+    let [(_, bytes)] = &learnt.to_files()[..] else {
+        panic!("one file");
+    };
+    let file: Value = serde_json::from_slice(bytes).expect("JSON");
+    (file["split"].clone(), file["data"].clone())
+}
+
+#[test]
+fn how_the_data_were_divided_is_kept_with_the_files_that_were_read() {
+    let directory = mixed_files();
+    let path = directory.path();
+    let of = |config: Value| sections(&config, path);
+    let table = json!({"kind": "csv", "file": "mixed.csv", "target": "y", "stratified": true, "split_seed": 7,
+        "val": {"count": 8}, "test": {"count": 4}});
+    let (split, data) = of(table.clone());
+    assert_eq!(
+        (&split["seed"], &split["stratified"], &split["grouped"]),
+        (&json!(7), &json!(true), &Value::Null)
+    );
+    assert_eq!(split["rows"], json!({"train": 28, "val": 8, "test": 4}));
+    assert_eq!(split["hash_of"], "rows");
+    let bytes = std::fs::read(path.join("mixed.csv")).expect("the table");
+    let hash = crate::ContentHash::of(&bytes).to_string();
+    assert_eq!(data[0]["name"], "mixed.csv");
+    assert_eq!(
+        (&data[0]["bytes"], &data[0]["hash"]),
+        (&json!(bytes.len()), &json!(hash))
+    );
+
+    // Other rows have other hashes; the same ones in another order have the same, whoever drew them.
+    let other = edit(&table, "split_seed", json!(8));
+    for part in ["train", "val", "test"] {
+        assert!(split["hash"][part].is_string(), "{split}");
+        assert_ne!(of(other.clone()).0["hash"][part], split["hash"][part]);
+    }
+
+    let folds =
+        json!({"kind": "csv", "file": "mixed.csv", "target": "y", "val": {"fold": 2, "folds": 5}});
+    assert_eq!(of(folds).0["fold"], json!([2, 5]));
+    let groups = json!({"kind": "csv", "file": "mixed.csv", "target": "y", "group": "c", "on_missing": "most-frequent",
+        "val": {"count": 9}});
+    assert_eq!(of(groups).0["grouped"], true);
+
+    let images =
+        json!({"kind": "image-folder", "directory": "train", "size": [5, 6], "val": {"count": 2}});
+    let (split, data) = of(images);
+    assert_eq!(split["hash_of"], "positions");
+    assert!(split["hash"]["val"].is_string(), "{split}");
+    assert!(data[0]["files"].is_u64(), "{data}");
+
+    // In order, and generated: nothing is drawn.
+    for config in [
+        json!({"kind": "text", "file": "text", "unit": "char", "context": 7, "val": {"fraction": 0.2}}),
+        json!({"kind": "two-moons", "train": 3, "val": 2}),
+    ] {
+        let (split, data) = of(config.clone());
+        for key in ["seed", "hash", "hash_of"] {
+            assert!(split[key].is_null(), "{config}: {split}");
+        }
+        assert!(split["rows"]["val"].is_u64(), "{split}");
+        assert_eq!(data.is_null(), config["kind"] == "two-moons", "{data}");
+    }
+}
+
+fn edit(config: &Value, key: &str, value: Value) -> Value {
+    let mut config = config.clone();
+    config[key] = value;
+    config
+}
+
+/// As every model that was written before there were these sections.
+#[test]
+fn a_file_without_its_data_is_read() {
+    let learnt = &all_kinds()[0];
+    let kept = edited(learnt, |file| {
+        let file = file.as_object_mut().expect("an object");
+        assert!(file.remove("split").is_some() && file.remove("data").is_some());
+    });
+    let kept = kept.expect("it is right");
+    assert_eq!(kept.transform, without_rows(learnt).transform);
+    assert_eq!(kept.source, TrainingData::default());
+    assert_eq!(kept.source.rows_name(), None);
+}
+
+fn without_rows(learnt: &Preprocessing) -> Preprocessing {
+    edited(learnt, |_| {}).expect("it is right")
+}
+
+#[test]
+fn rows_of_other_data_and_damaged_sections_are_refused() {
+    let directory = mixed_files();
+    let config = json!({"kind": "csv", "file": "mixed.csv", "target": "y", "val": {"count": 8}, "split_seed": 1});
+    let other = edit(&config, "split_seed", json!(2));
+    let [learnt, other] =
+        [&config, &other].map(|config| load(config, None, directory.path()).preprocessing);
+    let rows = |learnt: &Preprocessing| learnt.split_rows().expect("rows").to_bytes();
+    let kept = without_rows(&learnt);
+    assert!(kept.rows_of(&rows(&learnt)).is_ok());
+    let error = kept.rows_of(&rows(&other)).expect_err("of another split");
+    let error = error.to_string();
+    assert!(
+        error.starts_with("`rows.safetensors` is damaged"),
+        "{error}"
+    );
+    assert!(error.contains("not those whose hashes"), "{error}");
+    let names = [&learnt, &other].map(|learnt| learnt.source.rows_name().expect("a name"));
+    assert_ne!(names[0], names[1]);
+    assert!(names.iter().all(|name| is_rows_name(name)), "{names:?}");
+
+    for (path, value, words) in [
+        ("/split/hash/val", json!("b3:12"), "64 hexadecimal digits"),
+        ("/split/hash_of", json!("moon"), "unknown variant"),
+        ("/split/rows/val", json!(-1), "invalid value"),
+        ("/split/rows", json!({"dev": 1}), "unknown field `dev`"),
+        ("/data/0/hash", json!(7), "invalid type"),
+    ] {
+        let result = edited(&learnt, |file| {
+            *file.pointer_mut(path).expect(path) = value.clone();
+        });
+        let error = result.expect_err(path).to_string();
+        assert!(error.contains(words), "{path}: {error}");
+    }
 }

@@ -57,6 +57,7 @@ pub(crate) fn grouped(
     for part in [&mut parts.train, &mut parts.val, &mut parts.test] {
         part.sort_unstable();
     }
+    parts.note(seed, val, (classes.is_some(), true));
     Ok(parts)
 }
 

@@ -20,6 +20,7 @@ use super::trail::{Crumb, Trail};
 use crate::exit;
 use crate::hook_id::HookId;
 use sconce_base::files;
+use sconce_base::held_directory::vanished;
 use sconce_manifest::printable;
 
 /// Time limit for saving the parameters.
@@ -161,7 +162,7 @@ fn end(watch: &Watch, time: Duration) {
             printable::one_line(&path.display().to_string())
         ),
         Err(reason) => {
-            let reason = files::vanished(&watch.directory).unwrap_or(reason);
+            let reason = vanished(&watch.directory).unwrap_or(reason);
             format!("  the parameters could not be saved: {reason}\n")
         }
     };

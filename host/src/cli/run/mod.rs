@@ -50,7 +50,7 @@ use crate::session::{
 use crate::team::{Team, meeting};
 use crate::ui::View;
 use crate::weights;
-use sconce_base::files;
+use sconce_base::held_directory::HeldDirectory;
 
 /// Arguments of `sconce run`.
 #[derive(Debug, Args)]
@@ -191,7 +191,7 @@ fn try_run(
     }
     let (output, resume) = begin(&arguments.resume, directory, &prepared, found, is_first)?;
     if let Some(output) = &output {
-        begin_record(&output.path, &origin.manifest, &prepared)?;
+        begin_record(output.store.run_directory(), &origin.manifest, &prepared)?;
     }
     if let Some(team) = team {
         warn(&together::compare(team, &prepared, &origin.manifest)?);
@@ -204,7 +204,7 @@ fn try_run(
         let path = opened.unwrap_or(directory).to_owned();
         (path.clone(), path)
     };
-    let store = Store::of(&run_path).holding();
+    let store = store(output.as_ref(), &run_path);
 
     // Kept until everything of the run is written.
     let guard = watch(&own_path, &prepared, team);
@@ -232,8 +232,9 @@ fn try_run(
     let ready = ready
         .with(|trainer| {
             let trainer = trainer.with_manifest(manifest).interruptible(&interrupt);
+            let trainer = trainer.saving_to(store.clone());
             match joint {
-                Some(joint) => joint.of(trainer).saving_to(&run_path),
+                Some(joint) => joint.of(trainer),
                 None => trainer,
             }
         })
@@ -256,6 +257,12 @@ fn try_run(
         store,
         is_written,
     })
+}
+
+/// The checkpoints of the run in this directory, which is held since it was opened; on ranks above the first, from now on.
+fn store(output: Option<&Output>, run: &Path) -> Store {
+    let opened = output.map(|output| output.store.clone());
+    opened.unwrap_or_else(|| Store::of(run).holding())
 }
 
 fn log_all(log: &dyn Log, messages: &[String]) {
@@ -488,9 +495,7 @@ fn write_results(
     prepared: &Prepared,
     origin: &Origin<'_>,
 ) -> bool {
-    let Some(directory) = store.directory().parent() else {
-        return false;
-    };
+    let run = store.run_directory();
     let gone = |reason: String| {
         let problem = format!("the run's results can't be written: {reason}");
         output::diagnostics(&[Diagnostic::new(problem)]);
@@ -506,10 +511,10 @@ fn write_results(
         RunOutcome::Completed | RunOutcome::Stopped { .. }
     ) {
         let measured = report.measured.as_ref();
-        let save = || weights::save_results(directory, parameters, measured);
+        let save = || weights::save_results(run, parameters, measured);
         if let Err(error) = report.times.write_weights(save) {
             problems.push(format!("the trained weights can't be written: {error}"));
-        } else if let Err(error) = write_model(directory, report, prepared, origin) {
+        } else if let Err(error) = write_model(run, report, prepared, origin) {
             problems.push(format!("the trained model can't be written: {error}"));
         }
     }
@@ -531,11 +536,9 @@ fn write_record(
     prepared: &Prepared,
     origin: &Origin<'_>,
 ) -> bool {
-    let Some(directory) = store.directory().parent() else {
-        return false;
-    };
     let device = prepared.task.parameters().device();
-    let written = run::write_results(directory, report, device, &prepared.files, origin.team);
+    let files = &prepared.files;
+    let written = run::write_results(store.run_directory(), report, device, files, origin.team);
     let Err(error) = written else {
         return true;
     };
@@ -549,7 +552,7 @@ fn write_record(
 
 /// Writes what predictions need, if the manifest describes the model and its data.
 fn write_model(
-    directory: &Path,
+    directory: &HeldDirectory,
     report: &mut RunReport,
     prepared: &Prepared,
     origin: &Origin<'_>,
@@ -579,37 +582,41 @@ fn write_model(
 
 /// Saves what the run is made of, and reports faults of the previous run in this directory.
 fn begin_record(
-    directory: &Path,
+    run: &HeldDirectory,
     manifest: &Value,
     prepared: &Prepared,
 ) -> Result<(), StartFailure> {
+    let directory = run.path();
     meeting::note_run(directory).map_err(|error| {
         let problem = format!("where the run is can't be noted for its launcher: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])
     })?;
-    save_manifest(directory, manifest)?;
-    save_data_listing(directory, &prepared.files)?;
-    source::save(directory, &prepared.manifest.base)?;
+    save_manifest(run, manifest)?;
+    save_data_listing(run, &prepared.files)?;
+    source::save(run, &prepared.manifest.base)?;
     output::diagnostics(Vec::from_iter(faults::of_the_run_before(directory)).as_slice());
     Ok(())
 }
 
-fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), StartFailure> {
+fn save_manifest(run: &HeldDirectory, manifest: &Value) -> Result<(), StartFailure> {
     let text = format!("{manifest:#}\n");
-    files::write_atomically(&directory.join("manifest.json"), text.as_bytes()).map_err(|error| {
-        let problem = format!("the run's manifest can't be saved: {error}");
-        StartFailure::usage(vec![Diagnostic::new(problem)])
-    })
+    let file = run.path().join("manifest.json");
+    run.write_atomically(&file, text.as_bytes())
+        .map_err(|error| {
+            let problem = format!("the run's manifest can't be saved: {error}");
+            StartFailure::usage(vec![Diagnostic::new(problem)])
+        })
 }
 
 /// Lists the files that the data were read from.
-fn save_data_listing(directory: &Path, files: &[DataFile]) -> Result<(), StartFailure> {
+fn save_data_listing(run: &HeldDirectory, files: &[DataFile]) -> Result<(), StartFailure> {
     let text = data::listing(files);
-    let file = directory.join(DATA_LISTING);
-    files::write_atomically(&file, text.as_bytes()).map_err(|error| {
-        let problem = format!("the list of the run's data can't be saved: {error}");
-        StartFailure::usage(vec![Diagnostic::new(problem)])
-    })
+    let file = run.path().join(DATA_LISTING);
+    run.write_atomically(&file, text.as_bytes())
+        .map_err(|error| {
+            let problem = format!("the list of the run's data can't be saved: {error}");
+            StartFailure::usage(vec![Diagnostic::new(problem)])
+        })
 }
 
 /// What is logged before a run: its name, its size, and where it resumes.

@@ -107,8 +107,12 @@ pub(in crate::cli) fn model_directory(path: &Path) -> Option<PathBuf> {
         .or_else(|| is_checkpoint.then(|| path.to_owned()))
 }
 
-/// Files that weights at a path were trained on: those of the checkpoint, or of the run.
+/// Files that weights at a path were trained on: those of the checkpoint, of the model, or of the run.
 pub(in crate::cli) fn trained_on(place: &Path) -> Option<Vec<DataFile>> {
+    if SavedModel::is_in(place) {
+        let model = SavedModel::open(place).ok()??;
+        return Some(model.preprocessing().source.files.clone());
+    }
     if place.join("index.json").is_file() {
         return checkpoint::data_of(place);
     }

@@ -11,10 +11,12 @@ use crate::cli::run::out_of_memory::OutOfMemory;
 use crate::cli::trained::TrainedArgs;
 use crate::cli::{number, output, prepare};
 use crate::data::csv::RowsOf;
+use crate::data::{DataFile, TrainingData};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::log::{Level, Log, MessageFormat, StderrLog};
+use crate::printable;
 use crate::run::{RunOutcome, RunReport, Trainer, TrainingPlan};
 use crate::session::{StartFailure, TaskBuilder};
 use crate::task::Task;
@@ -76,15 +78,6 @@ enum EvalPhase {
 }
 
 impl EvalPhase {
-    fn name(self) -> &'static str {
-        match self {
-            EvalPhase::Train => "train",
-            EvalPhase::Val => "val",
-            EvalPhase::Test => "test",
-            EvalPhase::New => "new",
-        }
-    }
-
     fn rows(self) -> RowsOf {
         match self {
             EvalPhase::Train => RowsOf::Train,
@@ -131,8 +124,19 @@ pub(in crate::cli) fn eval(
     arguments: &EvalArgs,
     tasks: &dyn TaskBuilder,
 ) -> Result<u8, StartFailure> {
+    let part = arguments.phase.map(EvalPhase::rows);
     if let Some(file) = &arguments.input {
-        return eval_file(arguments, file, tasks);
+        return eval_file(arguments, file, part, tasks);
+    }
+    if let Some((file, part)) = arguments.trained.grown_table(part, tasks)? {
+        let text = format!(
+            "`{}` is not as it was in the training: of its rows, those of `{}` are evaluated, as the model has learnt to read \
+             them",
+            file.display(),
+            part_name(part)
+        );
+        log(Level::Info).log(Level::Info, "sconce", &text);
+        return eval_file(arguments, &file, Some(part), tasks);
     }
     let wanted = arguments.phase.map(EvalPhase::of_manifest).transpose()?;
     let (manifest, mut task) = arguments.trained.task(tasks)?;
@@ -163,6 +167,7 @@ pub(in crate::cli) fn eval(
 fn eval_file(
     arguments: &EvalArgs,
     file: &Path,
+    part: Option<RowsOf>,
     tasks: &dyn TaskBuilder,
 ) -> Result<u8, StartFailure> {
     let Some(model) = arguments.trained.model(tasks)? else {
@@ -174,7 +179,7 @@ fn eval_file(
     let failed = |error: &dyn std::fmt::Display| {
         StartFailure::usage(vec![Diagnostic::new(error.to_string())])
     };
-    let rows = match arguments.phase {
+    let rows = match part {
         None => None,
         Some(_) => Some(
             model
@@ -183,13 +188,14 @@ fn eval_file(
                 .ok_or_else(no_rows)?,
         ),
     };
-    let part = rows.as_ref().zip(arguments.phase.map(EvalPhase::rows));
+    let wanted = rows.as_ref().zip(part);
     let labelled = model
         .preprocessing()
-        .open_labelled(file, arguments.targets.as_deref(), part);
+        .open_labelled(file, arguments.targets.as_deref(), wanted);
     let labelled = labelled.map_err(|error| failed(&error))?;
+    log_origin(&labelled.files, &model.preprocessing().source);
     let (counts, opened) = (labelled.rows, labelled.opened);
-    let name = arguments.phase.map_or("input", EvalPhase::name);
+    let name = part.map_or("input", part_name);
     if counts.absent > 0 && !arguments.trained.allows_changes() {
         let problem = format!(
             "`{}` lacks {} of the {} rows of `{name}`: they were removed, or something in them has changed",
@@ -228,6 +234,34 @@ fn eval_file(
     Ok(exit::DONE)
 }
 
+/// Says of each file that is evaluated whether the training has read it.
+fn log_origin(files: &[DataFile], training: &TrainingData) {
+    if training.files.is_empty() {
+        return;
+    }
+    for file in files {
+        let text = match training.same_file(file) {
+            Some(known) => format!(
+                "`{}` is `{}` of the training, unchanged ({})",
+                file.name,
+                printable::one_line(&known.name),
+                file.hash.short()
+            ),
+            None => format!("`{}` is not a file that the training read", file.name),
+        };
+        log(Level::Info).log(Level::Info, "sconce", &text);
+    }
+}
+
+fn part_name(part: RowsOf) -> &'static str {
+    match part {
+        RowsOf::Train => "train",
+        RowsOf::Val => "val",
+        RowsOf::Test => "test",
+        RowsOf::New => "new",
+    }
+}
+
 fn measure(task: &mut dyn Task, plan: TrainingPlan, phase: Phase) -> RunReport {
     let log = log(Level::Warn);
     let shared = BridgeState::new(&log);
@@ -263,7 +297,8 @@ fn print(report: &RunReport, phase: &str, is_json: bool) {
 fn no_rows() -> StartFailure {
     usage(
         "the model doesn't know which rows were in which part of its training's data",
-        "runs on tables of at most 1,048,576 rows keep that at their end; without `--phase` all rows of the file are evaluated",
+        "runs on tables of at most 1,048,576 rows keep that in their `model` and, as `.rows-….safetensors`, beside their checkpoints; \
+         without `--phase` all rows of the file are evaluated",
     )
 }
 

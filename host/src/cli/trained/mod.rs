@@ -1,8 +1,9 @@
-//! Trained models: `sconce eval`, and `sconce predict` with `predict_rows` and `prediction_format`. Here are the arguments of both: a run's
+//! Trained models: `sconce eval` with `grown_table`, and `sconce predict` with `predict_rows` and `prediction_format`. Here are the arguments of both: a run's
 //! task, and which of its weights to use (`chosen_weights`).
 
 pub(in crate::cli) mod chosen_weights;
 pub(in crate::cli) mod eval;
+mod grown_table;
 pub(in crate::cli) mod predict;
 pub(in crate::cli) mod predict_rows;
 pub(in crate::cli) mod prediction_format;
@@ -70,23 +71,8 @@ impl TrainedArgs {
         if is_changed || !self.file.is_dir() || tasks.source() == TaskSource::Program {
             return Ok(None);
         }
-        let failed = |error: ModelDirectoryError| {
-            StartFailure::usage(vec![Diagnostic::new(error.to_string())])
-        };
-        let place = self.checkpoint.as_deref().unwrap_or(&self.file);
-        let chosen = ChosenWeights::at(place)?;
+        let (chosen, directory, found) = self.saved()?;
         let path = chosen.path.clone();
-        // Weights of another file are for the run's own model.
-        let directory = match model_directory(&path) {
-            Some(directory) => directory,
-            None => model_directory(&self.file).unwrap_or_else(|| self.file.clone()),
-        };
-        let is_whole = SavedModel::is_in(&directory) || directory.join("index.json").is_file();
-        let found = if is_whole {
-            SavedModel::open(&directory).map_err(failed)?
-        } else {
-            None
-        };
         let Some(model) = found else {
             let warning = format!(
                 "`{}` has weights alone: it was written by an earlier version, or by a program with a task of its own. \
@@ -103,24 +89,42 @@ impl TrainedArgs {
             directory.with_file_name(weights::RESULTS),
         ];
         let weights = if own.contains(&path) && set.is_none() {
-            model.weights(None).map_err(failed)?
+            model.weights(None).map_err(|error| failed(&error))?
         } else {
             weights::read_set(&path, set).map_err(|error| unusable(&error))?
         };
         chosen.log(&weights.set);
         let built = model.build(&path, weights, !self.lenient);
-        let (model, comparison) = built.map_err(failed)?;
+        let (model, comparison) = built.map_err(|error| failed(&error))?;
         warn_of(&comparison, &path);
         Ok(Some(model))
     }
 
-    /// Builds the manifest's task and loads the requested weights into it.
-    pub(in crate::cli) fn task(
+    /// Finds the weights, the directory of the model that they are of, and that model if it is complete in itself.
+    fn saved(&self) -> Result<(ChosenWeights, PathBuf, Option<SavedModel>), StartFailure> {
+        let place = self.checkpoint.as_deref().unwrap_or(&self.file);
+        let chosen = ChosenWeights::at(place)?;
+        // Weights of another file are for the run's own model.
+        let directory = match model_directory(&chosen.path) {
+            Some(directory) => directory,
+            None => model_directory(&self.file).unwrap_or_else(|| self.file.clone()),
+        };
+        let is_whole = SavedModel::is_in(&directory) || directory.join("index.json").is_file();
+        let found = if is_whole {
+            SavedModel::open(&directory).map_err(|error| failed(&error))?
+        } else {
+            None
+        };
+        Ok((chosen, directory, found))
+    }
+
+    /// Loads the manifest, that of the run if its directory is given.
+    fn manifest(
         &self,
         tasks: &dyn TaskBuilder,
-    ) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
-        let (set, assignments) = self.set()?;
-        let overlay = Overlay::new(&self.layers, &assignments);
+        assignments: &[String],
+    ) -> Result<Manifest, StartFailure> {
+        let overlay = Overlay::new(&self.layers, assignments);
         let is_run = self.file.is_dir();
         let file = if is_run {
             self.file.join("manifest.json")
@@ -144,6 +148,17 @@ impl TrainedArgs {
         if let Some(base) = source::read(&self.file).filter(|_| is_run) {
             manifest.base = base;
         }
+        Ok(manifest)
+    }
+
+    /// Builds the manifest's task and loads the requested weights into it.
+    pub(in crate::cli) fn task(
+        &self,
+        tasks: &dyn TaskBuilder,
+    ) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
+        let (set, assignments) = self.set()?;
+        let is_run = self.file.is_dir();
+        let manifest = self.manifest(tasks, &assignments)?;
         let Built {
             manifest,
             task,
@@ -245,6 +260,10 @@ fn unusable(error: &WeightsError) -> StartFailure {
             ),
         _ => problem,
     }])
+}
+
+fn failed(error: &ModelDirectoryError) -> StartFailure {
+    StartFailure::usage(vec![Diagnostic::new(error.to_string())])
 }
 
 fn warn_of(comparison: &Comparison, path: &Path) {

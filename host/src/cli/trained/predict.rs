@@ -13,7 +13,7 @@ use crate::cli::trained::TrainedArgs;
 use crate::cli::trained::eval::{DataPhase, phase_of};
 use crate::cli::trained::predict_rows::{RowOptions, predict_rows};
 use crate::cli::trained::prediction_format::{PredictionFormat, print_prediction};
-use crate::data::{Batch, Dataset, Preprocessing, order};
+use crate::data::{Batch, Dataset, Preprocessing, Transform, order};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::model_directory::TrainedModel;
@@ -105,7 +105,7 @@ fn rows(
     file: &Path,
     is_stream: bool,
 ) -> Result<u8, StartFailure> {
-    let Preprocessing::Csv(table) = model.preprocessing() else {
+    let Transform::Csv(table) = &model.preprocessing().transform else {
         let problem = "only rows of a table can be read one after the other, and this model is for other data";
         let hint = "give a file or a directory by `--input`, without `--on-invalid`";
         return Err(StartFailure::usage(vec![

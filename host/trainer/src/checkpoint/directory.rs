@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
-use sconce_base::regular_file::read_regular;
+use sconce_base::regular_file::{read_at_most, read_regular};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use super::{Checkpoint, CheckpointError};
 use crate::data::Preprocessing;
 use crate::data::preprocessing::PREPROCESSING;
 use crate::digest::fingerprint;
-use sconce_base::files::{aside, put, sync_directory, write_synced};
+use sconce_base::held_directory::{HeldDirectory, aside};
 
 /// The hash by which the contents of a checkpoint's directory are referred to; `None` if it has no index.
 pub fn hash_of(directory: &Path) -> Option<String> {
@@ -40,18 +40,19 @@ pub struct Saved {
 /// Writes a checkpoint to `place`, whose parent exists. Also returns the directory of the earlier checkpoint that it has
 /// replaced, if any. After an error nothing of it is left, and the earlier one is unchanged.
 pub(super) fn write(
+    run: &HeldDirectory,
     place: &Path,
     files: &Files,
 ) -> Result<(Saved, Option<PathBuf>), CheckpointError> {
     let beside = aside(place, "new");
-    let written = write_beside(&beside, files).and_then(|saved| {
-        let earlier = put(&beside, place)?;
+    let written = write_beside(run, &beside, files).and_then(|saved| {
+        let earlier = run.put(&beside, place)?;
         Ok((saved, earlier))
     });
     written.map_err(|source| {
         let free = place.parent().and_then(free_bytes);
         // The partial directory is useless, and so is the reason why it can't be removed.
-        drop(std::fs::remove_dir_all(&beside));
+        drop(run.remove(&beside));
         CheckpointError::Write {
             source,
             needed: files.bytes(),
@@ -60,17 +61,17 @@ pub(super) fn write(
     })
 }
 
-fn write_beside(beside: &Path, files: &Files) -> io::Result<Saved> {
+fn write_beside(run: &HeldDirectory, beside: &Path, files: &Files) -> io::Result<Saved> {
     // A killed process with the same process ID may have left one.
-    drop(std::fs::remove_dir_all(beside));
-    fs_err::create_dir(beside)?;
+    drop(run.remove(beside));
+    run.create_directory(beside)?;
     let entries = || files.all.iter().map(|(name, bytes)| (*name, &**bytes));
     // Fingerprints are computed while the disk is writing.
     let index = std::thread::scope(|scope| {
         let take = || Index::of(entries(), &files.host, files.format);
         let taking = std::thread::Builder::new().spawn_scoped(scope, take);
         for (name, bytes) in entries() {
-            write_synced(&beside.join(name), bytes)?;
+            run.write_synced(&beside.join(name), bytes)?;
         }
         match taking {
             Ok(taking) => taking
@@ -82,8 +83,8 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<Saved> {
     })?;
     let mut text = serde_json::to_vec_pretty(&index)?;
     text.push(b'\n');
-    write_synced(&beside.join(index::NAME), &text)?;
-    sync_directory(beside)?;
+    run.write_synced(&beside.join(index::NAME), &text)?;
+    run.sync(beside)?;
     Ok(Saved {
         bytes: index.total() + text.len() as u64,
         sha256: fingerprint(&text),
@@ -91,18 +92,14 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<Saved> {
 }
 
 /// Creates a directory that shares the files of another one; they never change once written.
-pub(super) fn link_all(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn link_all(run: &HeldDirectory, from: &Path, to: &Path) -> io::Result<()> {
     let files = fs_err::read_dir(from)?;
-    fs_err::create_dir(to)?;
+    run.create_directory(to)?;
     for file in files {
         let file = file?;
-        let (path, copy) = (file.path(), to.join(file.file_name()));
-        if std::fs::hard_link(&path, &copy).is_err() {
-            fs_err::copy(&path, &copy)?;
-            fs_err::File::open(&copy)?.sync_all()?;
-        }
+        run.link_or_copy(&file.path(), &to.join(file.file_name()))?;
     }
-    sync_directory(to)
+    run.sync(to)
 }
 
 /// Bytes available to this user on the file system of `path`.
@@ -217,6 +214,21 @@ pub fn preprocessing(directory: &Path) -> Result<Option<Preprocessing>, Checkpoi
     found
         .map(Some)
         .map_err(|error| damaged(directory, PREPROCESSING, &error.to_string()))
+}
+
+/// Reads the file of a name that all checkpoints of a run share, beside the one in a directory; none if it isn't there.
+///
+/// # Errors
+///
+/// If it can't be read, or is larger than `most` bytes.
+pub fn shared_file(directory: &Path, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+    // The contents that a tag had before are in a directory of their own.
+    let around = directory.ancestors().skip(1).take(2);
+    let mut files = around.map(|around| around.join(name));
+    match files.find(|file| file.is_file()) {
+        Some(file) => read_at_most(&file, most).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Reads the manifest of the run that saved the checkpoint in a directory; null if it had none.

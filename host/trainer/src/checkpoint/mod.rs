@@ -54,7 +54,9 @@ use sconce_base::exact::Exact;
 
 pub use best::{BestCheckpoint, best};
 pub use directory::hash_of;
-pub use directory::{RawFiles, Saved, manifest, parameters, preprocessing, read, read_raw};
+pub use directory::{
+    RawFiles, Saved, manifest, parameters, preprocessing, read, read_raw, shared_file,
+};
 pub use error::CheckpointError;
 pub use form::Files;
 pub use history::{HistoryRecord, MOST_RECORDS};

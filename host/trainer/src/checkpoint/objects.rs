@@ -17,7 +17,7 @@ use super::index::Index;
 use super::layout::{HOOKS, STATE, parsed};
 use super::{CheckpointError, CheckpointHeader, Store};
 use crate::data::DataFile;
-use sconce_base::files::{aside, put, remove, sync_directory};
+use sconce_base::held_directory::aside;
 
 /// Directory of contents that no longer have a tag; not allowed as a tag itself.
 const OBJECTS: &str = ".objects";
@@ -130,7 +130,9 @@ impl Store {
         let Some(other) = Store::around(checkpoint) else {
             return Ok(());
         };
-        self.make().map_err(failed)?;
+        self.make()
+            .and_then(|()| self.bring_rows(&other))
+            .map_err(failed)?;
         let own = references(checkpoint)?;
         let mut seen = HashSet::new();
         let mut next: Vec<(CheckpointRef, bool)> =
@@ -168,14 +170,15 @@ impl Store {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         self.clear_aside(&name)?;
         let beside = aside(&self.path_of(&name), "new");
-        let replaced = link_all(from, &beside).and_then(|()| put(&beside, place));
+        let replaced = link_all(self.run_directory(), from, &beside)
+            .and_then(|()| self.run_directory().put(&beside, place));
         match replaced {
             Ok(earlier) => {
                 self.discard_quietly(earlier.as_deref());
                 Ok(())
             }
             Err(error) => {
-                drop(std::fs::remove_dir_all(&beside));
+                drop(self.run_directory().remove(&beside));
                 Err(error)
             }
         }
@@ -184,9 +187,10 @@ impl Store {
     /// Makes room for a new directory beside a tag's. An earlier one may be what could not be made an object.
     pub(super) fn clear_aside(&self, tag: &str) -> io::Result<()> {
         let beside = aside(&self.path_of(tag), "new");
-        match beside.symlink_metadata() {
-            Ok(_) => self.discard(&beside),
-            Err(_) => Ok(()),
+        if self.run_directory().exists(&beside) {
+            self.discard(&beside)
+        } else {
+            Ok(())
         }
     }
 
@@ -202,25 +206,30 @@ impl Store {
     /// removes the objects that no state refers to any more.
     pub(super) fn discard(&self, directory: &Path) -> io::Result<()> {
         let (present, referred) = self.hashes();
+        // Read by path: what another directory in the place of this one refers to decides nothing.
+        if let Some(reason) = self.lost() {
+            return Err(io::Error::other(reason));
+        }
+        let run = self.run_directory();
         for object in self.objects() {
             if !referred.contains(&object) {
                 // Gone from `.objects` at once: what is found there is always complete.
                 let doomed = aside(&self.path_of(&object), "new");
-                fs_err::rename(self.object(&object), &doomed)?;
-                remove(&doomed)?;
+                run.rename(&self.object(&object), &doomed)?;
+                run.remove(&doomed)?;
             }
         }
         // Only an empty directory can be removed.
-        drop(std::fs::remove_dir(self.directory().join(OBJECTS)));
+        drop(run.remove_empty(&self.directory().join(OBJECTS)));
         let hash =
             hash_of(directory).filter(|hash| referred.contains(hash) && !present.contains(hash));
         let Some(hash) = hash.filter(|hash| !self.object(hash).exists()) else {
-            return remove(directory);
+            return run.remove(directory);
         };
         self.make_objects()?;
-        fs_err::rename(directory, self.object(&hash))?;
+        run.rename(directory, &self.object(&hash))?;
         // Before the directory that it has left, which the caller syncs.
-        sync_directory(&self.directory().join(OBJECTS))
+        run.sync(&self.directory().join(OBJECTS))
     }
 
     /// The hashes of all tags' contents, and those that their states refer to.
@@ -249,10 +258,8 @@ impl Store {
     }
 
     fn make_objects(&self) -> io::Result<()> {
-        match fs_err::create_dir(self.directory().join(OBJECTS)) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
+        self.run_directory()
+            .make_directory(&self.directory().join(OBJECTS))
     }
 }
 

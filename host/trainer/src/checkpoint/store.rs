@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use super::directory::{self, Saved, hash_of};
 use super::{Checkpoint, CheckpointError, Files, RawFiles};
+use crate::data::Preprocessing;
+use crate::data::preprocessing::is_rows_name;
 use sconce_base::regular_file::read_regular;
 
-use sconce_base::files::{HeldDirectory, aside, make_directory, sync_directory, vanished};
+use sconce_base::held_directory::{HeldDirectory, aside};
 
 /// Name of the link to the last checkpoint; not allowed as a tag.
 pub use sconce_plugin_api::ext::LATEST;
@@ -24,8 +26,10 @@ use sconce_plugin_api::ext::check_tag;
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
-    /// The run's directory as it was at the run's start, while there is a run.
-    held: Option<Arc<HeldDirectory>>,
+    /// The run's directory, by which everything is written; held while there is a run.
+    run: HeldDirectory,
+    /// What the run has learnt from its training data: the hashes of their rows are kept once, beside the checkpoints.
+    learnt: Option<Arc<Preprocessing>>,
 }
 
 impl Store {
@@ -36,19 +40,31 @@ impl Store {
 
     /// Returns the store with this directory of checkpoints.
     pub(super) fn at(directory: PathBuf) -> Store {
+        let run = HeldDirectory::unheld(directory.parent().unwrap_or(&directory));
         Store {
             directory,
-            held: None,
+            run,
+            learnt: None,
         }
     }
 
-    /// Holds the run's directory: what is written later is for it, and not for another in its place.
+    /// Holds the run's directory, if it isn't held yet: what is written later goes to it, and to no other in its place.
     pub fn holding(self) -> Store {
-        let held = self.directory.parent().and_then(HeldDirectory::of);
-        Store {
-            held: held.map(Arc::new),
-            ..self
+        if self.run.is_held() {
+            return self;
         }
+        let run = HeldDirectory::hold(self.run.path());
+        Store { run, ..self }
+    }
+
+    /// Keeps the hashes of the training's rows beside the checkpoints, whose `preprocessing.json` refers to them.
+    pub fn with_rows_of(self, learnt: Option<Arc<Preprocessing>>) -> Store {
+        Store { learnt, ..self }
+    }
+
+    /// The run's directory, by which its other files are written, too.
+    pub fn run_directory(&self) -> &HeldDirectory {
+        &self.run
     }
 
     /// Path of the directory.
@@ -72,9 +88,12 @@ impl Store {
         if let Some(reason) = self.lost() {
             return Err(CheckpointError::Vanished(reason));
         }
-        let made = self.make().and_then(|()| self.clear_aside(&files.tag));
+        let made = self
+            .make()
+            .and_then(|()| self.write_rows())
+            .and_then(|()| self.clear_aside(&files.tag));
         let written = made.map_err(failed).and_then(|()| {
-            let (saved, earlier) = directory::write(&self.path_of(&files.tag), files)?;
+            let (saved, earlier) = directory::write(&self.run, &self.path_of(&files.tag), files)?;
             self.discard_quietly(earlier.as_deref());
             if files.is_complete {
                 self.lead_to(&files.tag).map_err(failed)?;
@@ -87,22 +106,48 @@ impl Store {
         })
     }
 
+    /// Writes the hashes of the training's rows, if they aren't there: checkpoints refer to them.
+    fn write_rows(&self) -> io::Result<()> {
+        let Some(learnt) = &self.learnt else {
+            return Ok(());
+        };
+        let (Some(name), Some(rows)) = (learnt.source.rows_name(), learnt.split_rows()) else {
+            return Ok(());
+        };
+        let file = self.directory.join(name);
+        if self.run.exists(&file) {
+            // Its name says which rows they are.
+            return Ok(());
+        }
+        self.run.write_atomically(&file, &rows.to_bytes())
+    }
+
+    /// Brings the files of rows that another run's checkpoints refer to.
+    pub(super) fn bring_rows(&self, other: &Store) -> io::Result<()> {
+        for entry in fs_err::read_dir(other.directory())? {
+            let name = entry?.file_name();
+            let place = self.directory.join(&name);
+            if is_rows_name(&name.to_string_lossy()) && !self.run.exists(&place) {
+                self.run
+                    .link_or_copy(&other.directory.join(&name), &place)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Creates the directory, but not the run's directory above it.
     pub(super) fn make(&self) -> io::Result<()> {
-        make_directory(&self.directory)
+        self.run.make_directory(&self.directory)
     }
 
     /// If the directory that the run [holds](Store::holding) is gone, or another is in its place, a message that says so.
     pub fn lost(&self) -> Option<String> {
-        self.held.as_ref()?.vanished()
+        self.run.vanished().filter(|_| self.run.is_held())
     }
 
     /// As [`lost`](Store::lost); also if no directory is held, and none is there.
     pub fn vanished(&self) -> Option<String> {
-        if let Some(held) = &self.held {
-            return held.vanished();
-        }
-        vanished(self.directory.parent()?)
+        self.run.vanished()
     }
 
     /// Copies a checkpoint to another tag atomically, with hard links; files are copied only if the
@@ -120,15 +165,15 @@ impl Store {
     /// checkpoint is either complete or no longer listed.
     pub fn remove(&self, tag: &str) -> io::Result<()> {
         let place = self.path_of(tag);
-        if place.symlink_metadata().is_err() {
+        if !self.run.exists(&place) {
             return Ok(());
         }
         if self.latest().as_deref() == Some(tag) {
-            fs_err::remove_file(self.directory.join(LATEST))?;
+            self.run.remove(&self.directory.join(LATEST))?;
         }
         // A directory with this name is cleared away by the next process that takes over the run.
         let doomed = aside(&place, "new");
-        fs_err::rename(&place, &doomed)?;
+        self.run.rename(&place, &doomed)?;
         self.discard(&doomed)
     }
 
@@ -146,13 +191,21 @@ impl Store {
     pub(super) fn lead_to(&self, tag: &str) -> io::Result<()> {
         let place = self.directory.join(LATEST);
         let beside = aside(&place, "new");
-        drop(fs_err::remove_file(&beside));
-        link(Path::new(tag), &beside)?;
-        if let Err(error) = fs_err::rename(&beside, &place) {
-            drop(fs_err::remove_file(&beside));
+        drop(self.run.remove(&beside));
+        self.link(tag, &beside)?;
+        if let Err(error) = self.run.rename(&beside, &place) {
+            drop(self.run.remove(&beside));
             return Err(error);
         }
-        sync_directory(&self.directory)
+        self.run.sync(&self.directory)
+    }
+
+    /// Creates a link to a tag, or a file containing it if the file system has no links.
+    fn link(&self, tag: &str, place: &Path) -> io::Result<()> {
+        if self.run.link_to(Path::new(tag), place).is_ok() {
+            return Ok(());
+        }
+        self.run.write_synced(place, format!("{tag}\n").as_bytes())
     }
 
     /// Tag that `latest` points to; `None` if it points out of the run's checkpoints.
@@ -209,9 +262,9 @@ impl Store {
                 process.parse::<u32>().is_ok().then(|| self.path_of(tag))
             };
             if let Some(place) = of(".old-")
-                && place.symlink_metadata().is_err()
+                && !self.run.exists(&place)
             {
-                fs_err::rename(entry.path(), place)?;
+                self.run.rename(&entry.path(), &place)?;
             } else if of(".old-").or_else(|| of(".new-")).is_some() {
                 left.push(entry.path());
             }
@@ -222,22 +275,11 @@ impl Store {
 
     /// Removes all checkpoints.
     pub fn clear(&self) -> io::Result<()> {
-        match fs_err::remove_dir_all(&self.directory) {
+        match self.run.remove(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         }
     }
-}
-
-/// Creates a link to a tag, or a file containing it if the file system has no links.
-fn link(tag: &Path, place: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if std::os::unix::fs::symlink(tag, place).is_ok() {
-        return Ok(());
-    }
-    let mut text = tag.to_string_lossy().into_owned();
-    text.push('\n');
-    fs_err::write(place, text)
 }
 
 #[cfg(test)]

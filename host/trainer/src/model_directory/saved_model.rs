@@ -11,7 +11,7 @@ use super::description::{Description, Signature};
 use super::facts::ModelFacts;
 use super::{DESCRIPTION, ModelDirectoryError};
 use crate::checkpoint::{self, Weights};
-use crate::data::csv::{ROWS, SplitRows};
+use crate::data::csv::{LARGEST_ROWS, ROWS, SplitRows};
 use crate::data::{Dataset, Preprocessing, Splits};
 use crate::loss::LossConfig;
 use crate::nn::{MemoryBudget, Model, Network, Pass, Precision, Signal};
@@ -101,6 +101,24 @@ impl SavedModel {
         &self.facts
     }
 
+    /// What was learnt from the training data, and which data these were.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
+    }
+
+    /// Reads which rows of a table were in which part of the training's data; none if that was not kept.
+    ///
+    /// # Errors
+    ///
+    /// If the file is damaged.
+    pub fn rows(&self) -> Result<Option<SplitRows>, ModelDirectoryError> {
+        rows(
+            &self.directory,
+            self.description.as_ref(),
+            &self.preprocessing,
+        )
+    }
+
     /// Reads its weights: those of a set, or by default those that are kept.
     ///
     /// # Errors
@@ -188,6 +206,35 @@ impl SavedModel {
     }
 }
 
+/// Reads the rows of the training's parts: those of a model from its directory, those of a checkpoint from the file that
+/// all checkpoints of the run share.
+fn rows(
+    directory: &Path,
+    description: Option<&Description>,
+    preprocessing: &Preprocessing,
+) -> Result<Option<SplitRows>, ModelDirectoryError> {
+    let bytes = match (description, preprocessing.source.rows_name()) {
+        (Some(description), _) => description.file(directory, ROWS).transpose()?,
+        (None, Some(name)) => {
+            let found = checkpoint::shared_file(directory, &name, LARGEST_ROWS);
+            found.map_err(|error| ModelDirectoryError::Changed {
+                file: directory.with_file_name(name),
+                problem: format!("can't be read ({error})"),
+            })?
+        }
+        (None, None) => None,
+    };
+    let Some(bytes) = bytes else {
+        return Ok(None);
+    };
+    let rows = preprocessing.rows_of(&bytes);
+    let rows = rows.map_err(|problem| ModelDirectoryError::Preprocessing {
+        directory: directory.to_owned(),
+        problem,
+    });
+    rows.map(Some)
+}
+
 /// Weights of 8 bits become parameters of 32.
 const MOST_WIDENED: u128 = 4;
 
@@ -236,24 +283,17 @@ impl TrainedModel {
         self.facts.batch_size
     }
 
-    /// Reads which rows of a table were in which part of the training's data; none if that was not kept.
+    /// As [`SavedModel::rows`].
     ///
     /// # Errors
     ///
     /// If the file is damaged.
     pub fn rows(&self) -> Result<Option<SplitRows>, ModelDirectoryError> {
-        let Some(description) = &self.description else {
-            return Ok(None);
-        };
-        let Some(bytes) = description.file(&self.directory, ROWS) else {
-            return Ok(None);
-        };
-        let rows = SplitRows::from_bytes(&bytes?);
-        let rows = rows.map_err(|problem| ModelDirectoryError::Preprocessing {
-            directory: self.directory.clone(),
-            problem,
-        });
-        rows.map(Some)
+        rows(
+            &self.directory,
+            self.description.as_ref(),
+            &self.preprocessing,
+        )
     }
 
     /// Returns a task that evaluates the model on these samples, as those of its test.

@@ -17,7 +17,7 @@ use crate::listed_file::ListedFile;
 use crate::run::RunReport;
 use crate::version::HOST_VERSION;
 use crate::weights::RESULTS;
-use sconce_base::files::{aside, put, remove, sync_directory, write_synced};
+use sconce_base::held_directory::{HeldDirectory, aside};
 
 /// Names of the files that say how good the model is, and what it came from.
 const METRICS: &str = "metrics.json";
@@ -49,32 +49,29 @@ pub struct Trained<'a> {
 /// # Errors
 ///
 /// If something can't be written; an earlier model is then unchanged.
-pub fn write(run: &Path, trained: &Trained<'_>) -> io::Result<()> {
-    let place = run.join(MODEL);
+pub fn write(run: &HeldDirectory, trained: &Trained<'_>) -> io::Result<()> {
+    let place = run.path().join(MODEL);
     let beside = aside(&place, "new");
     // A killed process with the same process ID may have left one.
-    drop(remove(&beside));
-    let written = fill(&beside, run, trained).and_then(|()| put(&beside, &place));
+    drop(run.remove(&beside));
+    let written = fill(&beside, run, trained).and_then(|()| run.put(&beside, &place));
     match written {
-        Ok(Some(earlier)) => remove(&earlier),
+        Ok(Some(earlier)) => run.remove(&earlier),
         Ok(None) => Ok(()),
         Err(error) => {
             // The partial directory is useless, and so is the reason why it can't be removed.
-            drop(remove(&beside));
+            drop(run.remove(&beside));
             Err(error)
         }
     }
 }
 
-fn fill(beside: &Path, run: &Path, trained: &Trained<'_>) -> io::Result<()> {
-    fs_err::create_dir(beside)?;
-    let results = run.join(RESULTS);
+fn fill(beside: &Path, run: &HeldDirectory, trained: &Trained<'_>) -> io::Result<()> {
+    run.create_directory(beside)?;
+    let results = run.path().join(RESULTS);
     // Both are replaced as whole files, never changed, so they can share their content.
     let own = beside.join(RESULTS);
-    if std::fs::hard_link(&results, &own).is_err() {
-        fs_err::copy(&results, &own)?;
-        fs_err::File::open(&own)?.sync_all()?;
-    }
+    run.link_or_copy(&results, &own)?;
     let mut files = vec![ListedFile::of(RESULTS, &read_regular(&own)?)];
     let json = |value: &Value| format!("{value:#}\n").into_bytes();
     let metrics = Value::Object(trained.report.metrics.to_json());
@@ -89,7 +86,7 @@ fn fill(beside: &Path, run: &Path, trained: &Trained<'_>) -> io::Result<()> {
         (README, page.into_bytes()),
     ]);
     for (name, bytes) in &contents {
-        write_synced(&beside.join(name), bytes)?;
+        run.write_synced(&beside.join(name), bytes)?;
         files.push(ListedFile::of(name, bytes));
     }
     let measured = trained.report.measured.as_ref();
@@ -98,8 +95,8 @@ fn fill(beside: &Path, run: &Path, trained: &Trained<'_>) -> io::Result<()> {
     let description = Description::new(trained.facts.clone(), signature, set.to_owned(), files);
     let mut text = serde_json::to_vec_pretty(&description)?;
     text.push(b'\n');
-    write_synced(&beside.join(DESCRIPTION), &text)?;
-    sync_directory(beside)
+    run.write_synced(&beside.join(DESCRIPTION), &text)?;
+    run.sync(beside)
 }
 
 /// What the model came from.

@@ -1,7 +1,5 @@
 //! `run.json` in the output directory: how a run ended, its results, and where the time went.
 
-use std::path::Path;
-
 use candle_core::Device;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +8,7 @@ use crate::data::DataFile;
 use crate::device_facts::device_name;
 use crate::team::Team;
 use crate::version::HOST_VERSION;
-use sconce_base::files;
+use sconce_base::held_directory::HeldDirectory;
 
 /// Writes the record of a run on `device`, whose data were read from the files `data`, atomically. `team` are the ranks of
 /// the run, if it had several.
@@ -19,7 +17,7 @@ use sconce_base::files;
 ///
 /// If it can't be written.
 pub fn write_results(
-    directory: &Path,
+    directory: &HeldDirectory,
     report: &RunReport,
     device: &Device,
     data: &[DataFile],
@@ -35,7 +33,7 @@ pub fn write_results(
         record["ranks"] = json!({"hosts": hosts, "transport": team.transport_name()});
     }
     let text = format!("{record:#}\n");
-    files::write_atomically(&directory.join("run.json"), text.as_bytes())
+    directory.write_atomically(&directory.path().join("run.json"), text.as_bytes())
 }
 
 fn record(report: &RunReport) -> Value {

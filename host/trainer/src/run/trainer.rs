@@ -50,9 +50,9 @@ impl Trainer<'_> {
     pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {
         name.clone_into(&mut self.saver.name);
         let directory = directory.into();
-        self.saver.store = Some(Store::of(&directory));
-        self.saver.directory = Some(directory);
         let learnt = self.task.preprocessing();
+        self.saver.store = Some(Store::of(&directory).with_rows_of(learnt.clone()));
+        self.saver.directory = Some(directory);
         self.saver.preprocessing = learnt
             .map(|learnt| learnt.to_files())
             .unwrap_or_default()
@@ -60,9 +60,9 @@ impl Trainer<'_> {
         self
     }
 
-    /// Saves checkpoints in the directory of another rank.
-    pub fn saving_to(mut self, directory: &Path) -> Self {
-        self.saver.store = Some(Store::of(directory));
+    /// Saves checkpoints here: in a directory that is held already, or in that of another rank.
+    pub fn saving_to(mut self, store: Store) -> Self {
+        self.saver.store = Some(store.with_rows_of(self.task.preprocessing()));
         self
     }
 
@@ -136,7 +136,10 @@ impl Trainer<'_> {
         self.hooks.begin_run();
         // Set once; a second run over the same state keeps the first one's facts.
         drop(self.shared.facts.set(self.facts()));
-        if let Some(directory) = &self.saver.directory {
+        let is_held = |store: &Store| store.run_directory().is_held();
+        if let Some(directory) = &self.saver.directory
+            && !self.saver.store.as_ref().is_some_and(is_held)
+        {
             // If it can't be created, writing the first file will fail and report the reason.
             drop(std::fs::create_dir_all(directory));
         }

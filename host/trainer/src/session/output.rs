@@ -8,7 +8,7 @@ use super::{StartFailure, lock::Holder};
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::model_directory::MODEL;
-use sconce_base::files;
+use sconce_base::held_directory::{HeldDirectory, PART};
 
 /// Whether another process runs in this output directory.
 pub fn is_in_use(directory: &Path) -> bool {
@@ -47,11 +47,11 @@ impl Output {
             lock::LockRefusal::Held(holder) => in_use(&path, &holder),
             lock::LockRefusal::System(error) => cant_be_used(&path, &error),
         })?;
-        let store = Store::of(&path);
+        let store = Store::of(&path).holding();
         store
             .recover()
             .map_err(|error| cant_be_used(&path, &error))?;
-        clear_parts(&path);
+        clear_parts(store.run_directory());
         Ok(Output {
             path,
             store,
@@ -137,8 +137,9 @@ impl Output {
     ///
     /// If they can't be removed.
     pub fn forget_end(&self) -> Result<(), StartFailure> {
-        let record = fs_err::remove_file(self.path.join("run.json"));
-        let model = files::remove(&self.path.join(MODEL));
+        let run = self.store.run_directory();
+        let record = run.remove(&self.path.join("run.json"));
+        let model = run.remove(&self.path.join(MODEL));
         for removed in [record, model] {
             match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -152,17 +153,18 @@ impl Output {
 }
 
 /// Removes temporary files and models left by killed processes.
-fn clear_parts(directory: &Path) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+fn clear_parts(run: &HeldDirectory) {
+    let entries = std::fs::read_dir(run.path());
+    for entry in entries.into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let is_model = name
             .strip_prefix('.')
             .and_then(|name| name.strip_prefix(MODEL))
             .is_some_and(|rest| rest.starts_with(".new-") || rest.starts_with(".old-"));
-        if is_model || (name.starts_with('.') && name.ends_with(files::PART)) {
+        if is_model || (name.starts_with('.') && name.ends_with(PART)) {
             // If it stays, the next one of this name takes its place.
-            drop(files::remove(&entry.path()));
+            drop(run.remove(&entry.path()));
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::digest::fingerprint;
 use crate::run::Trainer;
 use crate::run::failure::Leave;
 use crate::weights::Comparison;
-use sconce_base::files;
 
 /// Subdirectory of the run directory for published weights.
 const PUBLISHED: &str = "published";
@@ -131,8 +130,10 @@ impl Trainer<'_> {
         let hash = fingerprint(&bytes);
         let hash = hash.get(..DIGITS).unwrap_or(&hash);
         let file = format!("{name}-{hash}.safetensors");
-        let written = files::make_directory(&directory)
-            .and_then(|()| files::write_atomically(&directory.join(&file), &bytes));
+        let run = store.run_directory();
+        let written = run
+            .make_directory(&directory)
+            .and_then(|()| run.write_atomically(&directory.join(&file), &bytes));
         written.map_err(|error| error.to_string())?;
         // A file with the same name and a different hash is an older version.
         for entry in std::fs::read_dir(&directory)
@@ -142,7 +143,7 @@ impl Trainer<'_> {
         {
             let other = entry.file_name().to_string_lossy().into_owned();
             if other != file && is_of(&other, name) {
-                drop(fs_err::remove_file(entry.path()));
+                drop(run.remove(&entry.path()));
             }
         }
         Ok(format!(
