@@ -90,16 +90,16 @@ pub fn inspect(path: &Path) -> Result<Inspected, PluginRefusal> {
 
 fn inspect_bytes(path: &Path, bytes: &[u8]) -> Result<Inspected, PluginRefusal> {
     let refuse = |cause| PluginRefusal::new(path, cause);
-    let structure = structure::prove(bytes).map_err(|fault| refuse(Cause::Structure(fault)))?;
+    let needs = structure::prove(bytes).map_err(|fault| refuse(Cause::Structure(fault)))?;
     let metadata = section::read(bytes).map_err(refuse)?;
     compatibility::check(&metadata).map_err(refuse)?;
     let signature = signature::check(path, bytes).map_err(refuse)?;
-    signature::check_dependencies(path, &structure.needs.outside).map_err(refuse)?;
+    signature::check_dependencies(path, &needs.outside).map_err(refuse)?;
     Ok(Inspected {
         path: path.to_owned(),
-        needed: structure.needs.needed,
-        looks_beside: structure.needs.looks_beside,
-        outside: structure.needs.outside,
+        needed: needs.needed,
+        looks_beside: needs.looks_beside,
+        outside: needs.outside,
         metadata,
         size: bytes.len() as u64,
         signature,

@@ -79,7 +79,9 @@ impl Fault {
             _ if self.is_at_exit => "its destructors, functions given to `atexit`, or those of \
                                      thread-locals do that; they should do nothing"
                 .to_owned(),
-            _ => "its constructors or its root module do that; they should do nothing".to_owned(),
+            _ => "its constructors or its root module do that, which should do nothing, or the file is damaged: \
+                  then build or copy it again"
+                .to_owned(),
         }
     }
 }

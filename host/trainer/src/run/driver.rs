@@ -9,15 +9,17 @@ use sconce_lifecycle::{
 use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::failure::Leave;
-use super::{RunError, Trainer};
+use super::{RunError, Trainer, device_of};
 use crate::checkpoint::Store;
 use crate::data::{Batch, Dataset, Loader, order};
 use crate::dispatch::Payload;
 use crate::nn::ops;
 use crate::nn::ops::device::timeline;
 use crate::run::checkpoints::epoch_snapshot::EpochSnapshot;
+use crate::run::iteration::feed::load_batch;
+use crate::run::iteration::modules::Listeners;
 use crate::run::iteration::staging::Staging;
-use crate::run::ranks::state::{AgreedStop, Ranks};
+use crate::run::ranks::state::Ranks;
 
 /// What a training batch's forward and backward pass need: the record of its operations, and the frozen parameters,
 /// which may change from one batch to the next.
@@ -93,11 +95,7 @@ impl RunDriver for Trainer<'_> {
 
     fn stopping(&self) -> Stopping {
         if let Some(ranks) = &self.ranks {
-            return match ranks.stop {
-                None => Stopping::No,
-                Some(AgreedStop::AfterEpoch) => Stopping::AfterEpoch,
-                Some(AgreedStop::Now) => Stopping::Now,
-            };
+            return ranks.stopping();
         }
         if !self.shared.requests.stops() {
             Stopping::No
@@ -115,7 +113,7 @@ impl RunDriver for Trainer<'_> {
 
     fn call_profile(&mut self, phase: Phase) -> Result<(), Leave> {
         let pass = self.timing.end_pass(phase, &mut self.hooks, self.shared);
-        self.show_end(phase, &pass);
+        (self.outside).show_end(phase, &pass, &self.position, self.shared);
         let entries = pass.hook_entries(&self.timing.wall.take_served());
         let payload = pass.payload(&entries);
         self.call_with(Point::EpochProfile, Payload::Profile(&payload))
@@ -130,7 +128,9 @@ impl RunDriver for Trainer<'_> {
         let rounds = rounds_of(batches.count(), per_update, self.ranked());
         let total = self.plan.epochs.saturating_mul(rounds);
         self.shared.clock.begin_training(total, done);
-        self.agree_on_settings();
+        if let Some(ranks) = &mut self.ranks {
+            ranks.agree_on_settings(self.shared, self.task);
+        }
         Ok(())
     }
 
@@ -141,14 +141,14 @@ impl RunDriver for Trainer<'_> {
 
     fn settle(&mut self) -> Result<(), Leave> {
         if self.shared.requests.has_restarts() {
-            self.restart_ended()?;
+            self.recreation().restart_ended()?;
         }
         self.settle_writing()
     }
 
     fn serve_requests(&mut self) -> Result<(), Leave> {
-        if self.deferral.is_on {
-            self.note_read_losses()?;
+        if self.measures.deferral.is_on {
+            self.measures.note_read(&self.position, self.shared)?;
         }
         if self.ranks.is_some() {
             return self.serve_requests_on_ranks();
@@ -177,17 +177,20 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn show(&mut self) {
-        self.read_loss_for_observer();
-        self.show_observer();
+        if self.outside.observer.is_some() {
+            (self.measures).read_for_observer(&mut self.position, self.shared);
+        }
+        let times = &self.timing.pass;
+        (self.outside).show(&self.position, self.shared, &self.hooks, times);
     }
 
     fn snapshot(&mut self) -> Result<EpochSnapshot, Leave> {
-        self.epoch_snapshot()
+        EpochSnapshot::take(self.task.parameters(), self.shared)
             .map_err(|error| RunError::task("resuming an epoch", &self.position, error).into())
     }
 
     fn restore_snapshot(&mut self, snapshot: EpochSnapshot) -> Result<(), Leave> {
-        self.put_back(snapshot)
+        (snapshot.put_back(self.task.parameters(), self.shared))
             .map_err(|error| RunError::task("resuming an epoch", &self.position, error).into())
     }
 
@@ -211,10 +214,13 @@ impl RunDriver for Trainer<'_> {
             }
             division.batches_of(self.ranked(), done, &update, requested.unwrap_or(planned))
         } else {
-            self.divide_evaluation(phase, division.count())?
+            match &mut self.ranks {
+                Some(ranks) => ranks.divide_evaluation(phase, division.count(), &self.hooks)?,
+                None => (0..division.count()).collect(),
+            }
         };
         let (data, order): (Arc<dyn Dataset>, _) = if phase == Phase::Train {
-            let order = self.training_order(data.as_ref())?;
+            let order = (self.feed).training_order(data.as_ref(), &self.plan, &self.position)?;
             (data, order)
         } else {
             let data = data.plain().unwrap_or(data);
@@ -225,14 +231,16 @@ impl RunDriver for Trainer<'_> {
             .map(|&batch| division.samples_of(batch..batch + 1))
             .collect();
         let (epoch, preparation) = (self.position.epoch, self.plan.preparation);
+        let loader = Loader::new(data, order, batches, epoch, preparation);
         Ok(PassBatches {
-            staging: self.staged(Loader::new(data, order, batches, epoch, preparation))?,
+            staging: (self.feed).stage(loader, &device_of(self.task), &self.position)?,
             planned: planned.into_iter(),
         })
     }
 
     fn next_batch(&mut self, batches: &mut PassBatches) -> Result<Option<Batch>, Leave> {
-        Ok(self.load_batch(&mut batches.staging)?)
+        let times = &mut self.timing.pass;
+        Ok(load_batch(&mut batches.staging, times, &self.position)?)
     }
 
     fn next_batch_or_reopen(
@@ -271,10 +279,11 @@ impl RunDriver for Trainer<'_> {
 
     fn take_skip_update(&mut self) -> Result<bool, Leave> {
         let is_skipped = self.shared.requests.take_skip_update();
-        if self.ranks.is_none() {
+        let Some(ranks) = &mut self.ranks else {
             return Ok(is_skipped);
-        }
-        self.agree_on_step(is_skipped)
+        };
+        let update = self.position.update;
+        Ok(ranks.agree_on_step(is_skipped, update, self.shared, self.task)?)
     }
 
     fn check_training_batch(&mut self) -> Result<(), Leave> {
@@ -290,21 +299,28 @@ impl RunDriver for Trainer<'_> {
         }
     }
 
-    fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor, Leave> {
+    fn forward(&mut self, batch: &Batch, _phase: Phase) -> Result<Tensor, Leave> {
         let _span = timeline::span("forward");
-        let outputs = self.outputs(batch, phase)?;
+        let listeners = Listeners {
+            hooks: &mut self.hooks,
+            position: &self.position,
+            shared: self.shared,
+        };
+        let (ranks, times) = (self.ranks.as_ref(), &mut self.timing.pass);
+        let outputs = (self.forward).outputs(batch, self.task, ranks, listeners, times)?;
         self.shared.tensors.set_outputs(&outputs);
         Ok(outputs)
     }
 
-    fn measure(&mut self, batch: &Batch, outputs: &Tensor, phase: Phase) -> Result<Tensor, Leave> {
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, _phase: Phase) -> Result<Tensor, Leave> {
         let start = std::time::Instant::now();
         let span = timeline::span("loss");
-        let loss = self.measure_batch(batch, outputs, phase);
+        let loss = self.measure_batch(batch, outputs);
         drop(span);
         self.timing.pass.loss += start.elapsed();
         let loss = loss.map_err(|error| RunError::task("the loss", &self.position, error))?;
-        self.count_measured(phase)?;
+        let (ranks, statistics) = (self.ranks.as_mut(), &self.forward.statistics);
+        (self.measures).count(self.task, &self.position, self.shared, ranks, statistics)?;
         Ok(loss)
     }
 
@@ -343,7 +359,8 @@ impl RunDriver for Trainer<'_> {
         };
         self.position.consistency = Consistency::Torn;
         let _span = timeline::span("update");
-        self.step_parameters(&gradients)?;
+        let (parameters, times) = (self.task.parameters(), &mut self.timing.pass);
+        (self.stepper).step(&gradients, parameters, self.shared, &self.position, times)?;
         Ok(true)
     }
 
@@ -352,7 +369,17 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn share_evaluated(&mut self) -> Result<(), Leave> {
-        self.end_divided(self.position.phase)
+        let (phase, sums) = (self.position.phase, self.task.sum_count());
+        while let Some(ranks) = &mut self.ranks
+            && let Some(measured) = ranks.share_rest(sums)?
+        {
+            (self.measures).add(phase, &measured, self.task, self.shared);
+        }
+        let divided = (self.ranks.as_mut()).and_then(|ranks| ranks.evaluation.take());
+        if let Some(divided) = divided {
+            self.position.pass.batch = divided.batches;
+        }
+        Ok(())
     }
 
     fn end_measuring(&mut self, phase: Phase) {

@@ -4,23 +4,73 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sconce_lifecycle::RunDriver;
+use sconce_lifecycle::{Position, RunDriver};
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
 use sconce_plugin_api::{Keep, Phase, Point, RUN_TIMES};
 use serde_json::{Value, json};
 
+use super::checkpoints::resumption::Resumption;
+use super::checkpoints::saver::Saver;
 use super::failure::Leave;
+use super::iteration::feed::Feed;
+use super::iteration::measures::Measures;
+use super::iteration::modules::Forward;
+use super::iteration::stepper::Stepper;
+use super::iteration::update::Update;
+use super::outside::sources::Outside;
 use super::ranks::state::Ranks;
+use super::timing::passes::Timing;
 use super::weights::kept::{self, FinalMetrics};
-use super::{Divergence, RunError, RunOutcome, RunReport, StartTimes, Trainer};
-use crate::bridge::ValueContent;
+use super::weights::sets::Sets;
+use super::{
+    Divergence, RunError, RunOutcome, RunReport, StartTimes, Trainer, TrainingPlan, device_of,
+};
+use crate::bridge::{BridgeState, ValueContent};
 use crate::checkpoint::Store;
 use crate::data::{DataFile, Dataset};
 use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::manifest::DistributedConfig;
+use crate::optim::Optimizer;
+use crate::task::Task;
 use crate::team::{Summation, Team};
 
-impl Trainer<'_> {
+impl<'run> Trainer<'run> {
+    /// A run of `task` that follows `plan`, not yet started.
+    pub fn new(
+        task: &'run mut dyn Task,
+        optimizer: &'run mut dyn Optimizer,
+        mut hooks: Dispatcher,
+        shared: &'run BridgeState<'run>,
+        plan: TrainingPlan,
+    ) -> Self {
+        shared.set_groups(optimizer.groups());
+        shared.has_momentum.set(optimizer.has_momentum());
+        let modules = task.modules();
+        let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+        hooks.set_modules(&names);
+        shared.tensors.set_parameters(task.parameters());
+        shared.gpu.set(&device_of(task));
+        Trainer {
+            feed: Feed::default(),
+            forward: Forward::new(modules, plan.seed),
+            measures: Measures::new(task, plan.check_finite),
+            update: Update::default(),
+            stepper: Stepper { optimizer },
+            task,
+            hooks,
+            shared,
+            position: Position::start(plan.epochs),
+            plan,
+            tested: Phase::Test,
+            sets: Sets::default(),
+            saver: Saver::nowhere(),
+            resumption: Resumption::default(),
+            outside: Outside::default(),
+            timing: Timing::new(),
+            ranks: None,
+        }
+    }
+
     /// Trains together with the other ranks of a team, over which `summation` sums the gradients.
     pub fn together(
         mut self,
@@ -30,6 +80,12 @@ impl Trainer<'_> {
     ) -> Self {
         self.ranks = Some(Ranks::new(team.clone(), config.clone(), summation));
         self.shared.requests.keep_pending();
+        self
+    }
+
+    /// Reads losses and metrics late on the CPU too, as on a device. For tests: nothing is gained there.
+    pub fn measuring_deferred(mut self) -> Self {
+        self.measures.deferral.is_forced = true;
         self
     }
 
@@ -144,8 +200,8 @@ impl Trainer<'_> {
             drop(std::fs::create_dir_all(directory));
         }
         self.saver.store = self.saver.store.take().map(Store::holding);
-        self.show_optimizer();
-        self.begin_measuring();
+        self.stepper.show(self.task.parameters(), self.shared);
+        (self.measures).begin(self.task, self.shared, self.ranks.is_none());
         let mut error = body(&mut self).err().and_then(Leave::error);
         if error.is_none() {
             error = self.settle_writing().err().and_then(Leave::error);
@@ -154,9 +210,11 @@ impl Trainer<'_> {
             error = self.settle_measures().err();
         }
         if error.is_none() {
-            error = self.expect_same_parameters().err().and_then(Leave::error);
+            error = self.expect_same_parameters().err();
         }
-        error = self.end_together(error);
+        if let Some(ranks) = &self.ranks {
+            error = ranks.end(error);
+        }
         let result = error.map_or(Ok(()), Err);
         // Parameters read after the run must be the real ones.
         let restored = self.restore_swapped();
@@ -168,10 +226,11 @@ impl Trainer<'_> {
             late_faults.extend(self.serving("", Trainer::save_failed));
         }
         let outcome = self.outcome(result);
-        let divergence = self.divergence();
+        let divergence = self.measures.divergence(self.shared);
         let metrics = match outcome {
             RunOutcome::Completed | RunOutcome::Stopped { .. } => {
-                let (kept, saved) = self.sets.kept(self.measured_set(), &self.position);
+                let set = (self.sets).measured_set(self.task.parameters(), self.shared);
+                let (kept, saved) = self.sets.kept(set, &self.position);
                 kept::settle(kept, saved, self.shared)
             }
             RunOutcome::Failed(_) | RunOutcome::Interrupted(_) => FinalMetrics::default(),
@@ -181,6 +240,21 @@ impl Trainer<'_> {
         self.shared.values.set(RUN_TIMES, Keep::Run, None, times);
         late_faults.extend(self.finish(&outcome));
         self.report(outcome, divergence, metrics, late_faults)
+    }
+
+    /// Whether this process writes what the run leaves behind.
+    pub(super) fn is_first(&self) -> bool {
+        self.ranks.as_ref().is_none_or(Ranks::is_first)
+    }
+
+    /// Checks on several ranks that all have the same parameters.
+    pub(super) fn expect_same_parameters(&mut self) -> Result<(), RunError> {
+        match &mut self.ranks {
+            Some(ranks) => {
+                ranks.expect_same_parameters(self.task.parameters(), &self.sets, &self.position)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Calls the hooks of a mount point without a payload.
@@ -211,16 +285,23 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Makes the optimizer's tensors visible to hooks.
-    pub(super) fn show_optimizer(&self) {
-        let tensors = self.optimizer.tensors(self.task.parameters());
-        self.shared.tensors.set_optimizer(tensors);
+    /// Reads the loss before the hooks of a point are called, if one of them has to find it in its view.
+    pub(super) fn read_loss_for(&mut self, point: Point) -> Result<(), RunError> {
+        if self.hooks.needs_loss(point, &self.position) {
+            self.settle_measures()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the results of all batches.
+    pub(super) fn settle_measures(&mut self) -> Result<(), RunError> {
+        self.measures.settle(&mut self.position, self.shared)
     }
 
     /// The facts that do not change during the run, as given by `sconce.task/1`.
     fn facts(&self) -> String {
         let data = self.task.data(Phase::Train);
-        let modules = self.modules.iter();
+        let modules = self.forward.modules.iter();
         let modules: Vec<_> = modules
             .map(|module| json!({"name": module.name, "kind": module.kind}))
             .collect();
@@ -291,7 +372,7 @@ impl Trainer<'_> {
         metrics: FinalMetrics,
         late_faults: Vec<HookFault>,
     ) -> (RunReport, Dispatcher) {
-        let measured = self.measured_weights();
+        let measured = (self.sets).measured_weights(self.task.parameters(), self.shared);
         // With what hooks have published at `after_run`.
         let shown = kept::shown_metrics(self.shared);
         let times = self.timing.run_times(&mut self.hooks);

@@ -58,11 +58,6 @@ pub enum StructureFault {
 }
 
 impl StructureFault {
-    /// A fault with a description of the inconsistency.
-    pub(super) fn damaged(what: impl Into<String>) -> StructureFault {
-        StructureFault::Damaged(what.into())
-    }
-
     /// A remedy.
     pub(in crate::plugin) fn hint(&self) -> &'static str {
         match self {

@@ -1,32 +1,28 @@
-//! The structure gate: checks from a file's bytes that opening it cannot kill this process.
+//! The structure gate: checks from a file's bytes that it is a complete shared library for this machine.
 //!
-//! The system's loaders trust their input: `dlopen` of a truncated library raises SIGBUS, a wrong table size
-//! triggers an assertion. So everything that they rely on is checked here first, in safe code. The machine
-//! code itself is not: a malicious plugin, or one with garbled code, is not detected here.
+//! The system's loaders trust their input: `dlopen` of a truncated library raises SIGBUS, and their messages about
+//! other files are hard to understand. What is read here, by `object`, are the headers, the extents of segments and
+//! sections, and the names of needed libraries. Damage that lies deeper, as in relocations or code, is left to the
+//! [trial](super::trial).
 
 mod detect;
 mod elf;
 mod fault;
 mod format;
 mod machine;
-mod macho;
-mod pe;
+mod system_path;
 #[cfg(test)]
 mod tests;
 
-#[cfg(target_os = "linux")]
-pub(super) use elf::is_systems;
+#[cfg(not(target_pointer_width = "64"))]
+use object::elf::FileHeader32 as Header;
+#[cfg(target_pointer_width = "64")]
+use object::elf::FileHeader64 as Header;
+use object::{File, Object, ObjectKind, ObjectSection, ObjectSegment};
+
 pub use fault::StructureFault;
 pub use format::Format;
-
-/// Properties of a library that passed the gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Structure {
-    /// Its format.
-    pub format: Format,
-    /// Libraries that it depends on.
-    pub needs: Needs,
-}
+pub(super) use system_path::is_systems;
 
 /// A library's dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,21 +35,12 @@ pub(super) struct Needs {
     pub outside: Vec<String>,
 }
 
-impl Needs {
-    fn libraries(needed: Vec<String>) -> Needs {
-        Needs {
-            needed,
-            ..Needs::default()
-        }
-    }
-}
-
-/// Checks that these bytes are an intact shared library for this machine.
+/// Checks that these bytes are an intact shared library for this machine, and returns what it needs.
 ///
 /// # Errors
 ///
 /// The first problem found.
-pub(super) fn prove(bytes: &[u8]) -> Result<Structure, StructureFault> {
+pub(super) fn prove(bytes: &[u8]) -> Result<Needs, StructureFault> {
     let format = Format::of(bytes)?;
     if format != Format::NATIVE {
         return Err(StructureFault::OtherSystem {
@@ -61,12 +48,51 @@ pub(super) fn prove(bytes: &[u8]) -> Result<Structure, StructureFault> {
             plugin: format,
         });
     }
-    let needs = match format {
-        Format::Elf => elf::prove(bytes)?,
-        Format::MachO => Needs::libraries(macho::prove(bytes)?),
-        Format::Pe => Needs::libraries(pe::prove(bytes)?),
-    };
-    Ok(Structure { format, needs })
+    if format == Format::Elf {
+        elf::check_length::<Header<object::NativeEndian>>(bytes)?;
+    }
+    let file = File::parse(bytes).map_err(damaged)?;
+    machine::must_be_hosts(&file)?;
+    match file.kind() {
+        ObjectKind::Executable => return Err(StructureFault::Executable),
+        ObjectKind::Relocatable => return Err(StructureFault::ObjectFile),
+        ObjectKind::Core => return Err(StructureFault::CoreDump),
+        _ => {} // Mach-O's bundles have no kind of their own
+    }
+    check_extents(&file, bytes)?;
+    match &file {
+        File::Elf64(file) => elf::needs(file),
+        File::Elf32(file) => elf::needs(file),
+        _ => imports(&file).map_err(damaged),
+    }
+}
+
+/// Checks that all segments and sections lie inside the file.
+fn check_extents(file: &File<'_>, bytes: &[u8]) -> Result<(), StructureFault> {
+    for (index, segment) in file.segments().enumerate() {
+        let (start, size) = segment.file_range();
+        must_fit(|| format!("segment {index}"), start, size, bytes)?;
+    }
+    for section in file.sections() {
+        let part = || format!("section `{}`", section.name().unwrap_or("?"));
+        let (start, size) = section.file_range().unwrap_or_default();
+        must_fit(part, start, size, bytes)?;
+    }
+    Ok(())
+}
+
+/// Reads the names of the libraries that a library imports from.
+fn imports(file: &File<'_>) -> object::Result<Needs> {
+    let mut needs = Needs::default();
+    for library in file.import_libraries()? {
+        let name = String::from_utf8_lossy(library?.name()).into_owned();
+        needs.needed.push(name);
+    }
+    Ok(needs)
+}
+
+fn damaged(error: object::Error) -> StructureFault {
+    StructureFault::Damaged(error.to_string())
 }
 
 /// Checks that a part of the file, `size` bytes from `offset`, lies inside it.

@@ -155,14 +155,10 @@ fn a_library_for_another_machine_is_refused() {
     let message = patched(18, other.0);
     let expected = format!("built for {}, this host runs {host}", other.1);
     assert!(message.contains(&expected), "{message}");
-    assert!(patched(18, 251).contains("a machine with number 251"));
-    if cfg!(target_pointer_width = "64") {
-        assert!(patched(4, 1).contains("built for 32 bits, this host runs 64 bits"));
-    }
-    if cfg!(target_endian = "little") {
-        assert!(patched(5, 2).contains("built for big-endian"));
-    }
-    assert!(patched(16, 9).contains("file type 9"));
+    assert!(patched(18, 251).contains("built for an unknown machine"));
+    // What follows the header is of another size and order then, and not what the header says.
+    assert!(patched(4, 1).contains("damaged: "));
+    assert!(patched(5, 2).contains("damaged: "));
 }
 
 #[test]

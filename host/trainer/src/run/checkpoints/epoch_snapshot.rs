@@ -3,12 +3,11 @@
 use candle_core::Tensor;
 use sconce_plugin_api::Keep;
 
-use crate::bridge::ValueContent;
+use crate::bridge::{BridgeState, ValueContent};
 use crate::checkpoint::PhaseState;
 use crate::hook_id::HookId;
 use crate::optim::Groups;
-use crate::parameters::Parameter;
-use crate::run::Trainer;
+use crate::parameters::{Parameter, Parameters};
 
 /// What hooks can change in a run at `before_epoch`, apart from its position.
 pub struct EpochSnapshot {
@@ -21,12 +20,15 @@ pub struct EpochSnapshot {
     values: Vec<(Keep, Box<str>, Option<HookId>, ValueContent)>,
 }
 
-impl Trainer<'_> {
-    pub(in crate::run) fn epoch_snapshot(&self) -> candle_core::Result<EpochSnapshot> {
-        let parameters = self.task.parameters();
+impl EpochSnapshot {
+    /// Copies what hooks can change.
+    pub(in crate::run) fn take(
+        parameters: &Parameters,
+        shared: &BridgeState<'_>,
+    ) -> candle_core::Result<EpochSnapshot> {
         let mut values = Vec::new();
         for keep in [Keep::Epoch, Keep::Run] {
-            for (name, owner, value) in self.shared.values.of_kind(keep) {
+            for (name, owner, value) in shared.values.of_kind(keep) {
                 let value = match value {
                     ValueContent::Tensor(tensor) => ValueContent::Tensor(tensor.copy()?),
                     json @ ValueContent::Json(_) => json,
@@ -40,26 +42,30 @@ impl Trainer<'_> {
                 .iter()
                 .map(|parameter| parameter.tensor().copy())
                 .collect::<candle_core::Result<_>>()?,
-            groups: self.shared.groups.borrow().clone(),
-            accumulation: self.shared.accumulation.get(),
-            metrics: self.shared.read_metrics().save(),
+            groups: shared.groups.borrow().clone(),
+            accumulation: shared.accumulation.get(),
+            metrics: shared.read_metrics().save(),
             values,
         })
     }
 
-    pub(in crate::run) fn put_back(&mut self, snapshot: EpochSnapshot) -> candle_core::Result<()> {
-        let parameters = self.task.parameters();
-        for (parameter, tensor) in parameters.iter().zip(&snapshot.parameters) {
+    /// Restores it.
+    pub(in crate::run) fn put_back(
+        self,
+        parameters: &Parameters,
+        shared: &BridgeState<'_>,
+    ) -> candle_core::Result<()> {
+        for (parameter, tensor) in parameters.iter().zip(&self.parameters) {
             parameter.var().set(tensor)?;
         }
-        for (parameter, scale) in parameters.iter().zip(&snapshot.scales) {
+        for (parameter, scale) in parameters.iter().zip(&self.scales) {
             parameter.set_learning_rate_scale(*scale);
         }
-        self.shared.set_groups(&snapshot.groups);
-        self.shared.accumulation.set(snapshot.accumulation);
-        self.shared.metrics.borrow_mut().restore(&snapshot.metrics);
-        for (keep, name, owner, value) in snapshot.values {
-            self.shared.values.set(&name, keep, owner, value);
+        shared.set_groups(&self.groups);
+        shared.accumulation.set(self.accumulation);
+        shared.metrics.borrow_mut().restore(&self.metrics);
+        for (keep, name, owner, value) in self.values {
+            shared.values.set(&name, keep, owner, value);
         }
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! Checkpoints: saved, resumed from, and what hooks ask of them.
 
-pub(in crate::run) mod background;
+pub(in crate::run) mod counters;
 pub(in crate::run) mod epoch_snapshot;
 pub(in crate::run) mod rank_files;
 pub(in crate::run) mod references;
 pub(in crate::run) mod restore;
-pub(in crate::run) mod resume;
 pub(in crate::run) mod resumption;
 pub(in crate::run) mod save;
 pub(in crate::run) mod save_options;
 pub(in crate::run) mod saved_requests;
 pub(in crate::run) mod saver;
+pub(in crate::run) mod settings;
+pub(in crate::run) mod tensors;
+pub(in crate::run) mod values;
 pub(in crate::run) mod writing;

@@ -1,12 +1,13 @@
 //! What hooks' states refer to, before a state is restored: each tag gets the contents that the states mean.
 
 use sconce_plugin_api::CheckpointRef;
-use sconce_plugin_api::ext::Asked;
 use serde::{Deserialize, Serialize};
 
+use super::rank_files::on_first;
+use super::saver::Saver;
 use crate::checkpoint::{Checkpoint, hash_of};
-use crate::run::Trainer;
-use crate::run::failure::Leave;
+use crate::run::RunError;
+use crate::run::ranks::state::Ranks;
 
 /// Texts of references, as hooks are told of them at `after_load_checkpoint`.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -17,16 +18,17 @@ pub(in crate::run) struct LoadedReferences {
     pub(in crate::run) missing: Vec<String>,
 }
 
-impl Trainer<'_> {
+impl Saver {
     /// Gives each tag that the states in a checkpoint refer to the contents that they mean: it may have got others since
     /// the checkpoint was saved. `directory` has the checkpoint.
     pub(in crate::run) fn restore_references(
-        &mut self,
+        &self,
         content: &Checkpoint,
         directory: &std::path::Path,
-    ) -> Result<Result<LoadedReferences, String>, Leave> {
-        self.on_first(|trainer| {
-            let Some(store) = &trainer.saver.store else {
+        ranks: Option<&Ranks>,
+    ) -> Result<Result<LoadedReferences, String>, RunError> {
+        on_first(ranks, || {
+            let Some(store) = &self.store else {
                 return Ok(LoadedReferences::default());
             };
             let restore = |reference: &CheckpointRef| {
@@ -47,21 +49,6 @@ impl Trainer<'_> {
             }
             Ok(loaded)
         })
-    }
-
-    /// Serves what had been requested when a checkpoint was saved, and was not served before it.
-    pub(in crate::run) fn serve_unserved(&mut self, content: &Checkpoint) -> Result<(), Leave> {
-        self.serve_all(content.header.unserved.clone())
-    }
-
-    /// As [`serve_unserved`](Self::serve_unserved), after rolling back: not back again, which might never end.
-    pub(in crate::run) fn serve_unserved_but_roll_backs(
-        &mut self,
-        content: &Checkpoint,
-    ) -> Result<(), Leave> {
-        let unserved = content.header.unserved.iter();
-        let others = unserved.filter(|(asked, _)| !matches!(asked, Asked::RollBack(_)));
-        self.serve_all(others.cloned().collect())
     }
 }
 

@@ -1,25 +1,29 @@
 //! Restores a checkpoint, for a rollback or a resumed run.
+//!
+//! A resumed run begins like any other: `before_run`, `before_loop`. Changes and requests that hooks make
+//! there took effect in the run's first segment: requests are not served, and changes are undone by restoring
+//! the checkpoint, which comes next. From `after_load_checkpoint` on, the run continues the interrupted one.
 
 use std::path::Path;
 use std::time::Instant;
 
 use candle_core::Tensor;
-use sconce_lifecycle::{Consistency, RunDriver, rounds_of};
+use sconce_lifecycle::{Consistency, RunDriver, TrainingStage, rounds_of};
+use sconce_plugin_api::ext::Asked;
+use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Keep, Point};
 
+use super::counters::{restore_counters, restore_pass};
+use super::rank_files::read_together;
 use super::references::LoadedReferences;
+use super::resumption::Resume;
 use super::save_options::CheckpointResult;
-use crate::bridge::ValueContent;
-use crate::checkpoint::{
-    ChangedSettings, Checkpoint, CheckpointHeader, PassState, PublishedValue, Publisher, Section,
-    accumulated_name,
-};
-use crate::gradients::{GradientTree, Gradients};
-use crate::parameters::Parameters;
+use super::settings::{restore_learning_rates, restore_settings};
+use super::tensors::restore_parameters;
+use super::values::restore_values;
+use crate::checkpoint::{Checkpoint, CheckpointHeader, HookRecord, Section};
 use crate::run::failure::Leave;
-use crate::run::iteration::update::LossWeight;
 use crate::run::ranks::state::UpdateStart;
-use crate::run::tensor_result::TensorResult;
 use crate::run::{RunError, Trainer};
 
 impl Trainer<'_> {
@@ -30,12 +34,16 @@ impl Trainer<'_> {
         };
         self.settle_writing()?;
         let start = Instant::now();
-        let content = match self.read_together(&store, tag)? {
+        let content = match read_together(&store, tag, self.ranks.as_ref())? {
             Ok(content) => content,
             Err(error) => return self.blame(hook, &format!("can't roll back to `{tag}`: {error}")),
         };
         let path = store.path_of(tag);
-        let references = match self.restore_references(&content, &path)? {
+        let references = match (self.saver).restore_references(
+            &content,
+            &path,
+            self.ranks.as_ref(),
+        )? {
             Ok(references) if references.missing.is_empty() => references,
             Ok(references) => {
                 let missing = references.missing.join(", ");
@@ -49,7 +57,10 @@ impl Trainer<'_> {
         self.restore_swapped()?;
         self.restore(&content)?;
         self.announce_load((&path, tag), hook, &references, start)?;
-        self.serve_unserved_but_roll_backs(&content)?;
+        // What had been requested and was not served before it; but not to roll back again, which might never end.
+        let mut unserved = content.header.unserved;
+        unserved.retain(|(asked, _)| !matches!(asked, Asked::RollBack(_)));
+        self.serve_all(unserved)?;
         Err(Leave::RolledBack)
     }
 
@@ -80,7 +91,9 @@ impl Trainer<'_> {
     /// Restores the state of the run from a checkpoint.
     pub(in crate::run) fn restore(&mut self, content: &Checkpoint) -> Result<(), RunError> {
         self.position.consistency = Consistency::Torn;
-        let restored = self.restore_tensors(content);
+        let is_first = self.is_first();
+        let restored = restore_parameters(self.task.parameters(), content)
+            .and_then(|()| self.update.restore(content, self.task, is_first));
         restored
             .map_err(|error| RunError::task("restoring a checkpoint", &self.position, error))?;
         self.restore_optimizer(content)?;
@@ -93,45 +106,32 @@ impl Trainer<'_> {
         } = &content.header;
         self.sets.measured.clone_from(measured);
         self.sets.forget_loaded();
-        self.losses.first =
-            (content.header.first_loss).map_or(self.losses.first, |loss| Some(loss.0));
+        if let Some(loss) = content.header.first_loss {
+            self.measures.losses.first = Some(loss.0);
+        }
         self.shared.deferred.forget();
         self.shared.metrics.borrow_mut().restore(metrics);
-        self.restore_counters(&content.header);
-        self.restore_settings(&content.header.settings);
-        self.restore_pass(pass.as_ref());
+        let rounds = self.rounds_of(&content.header);
+        restore_counters(&mut self.position, &content.header, rounds);
+        let parameters = self.task.parameters();
+        let settings = &content.header.settings;
+        restore_settings(settings, self.shared, parameters, &mut self.position);
+        restore_pass(&mut self.position, pass.as_ref());
         self.shared.clock.advance(progress.iteration);
-        self.restore_values(content);
+        restore_values(content, self.shared);
         let rank = self.ranks.as_ref().map_or(0, |ranks| ranks.team.rank());
         let states: Vec<(String, Vec<u8>)> = (content.hooks.iter())
             .filter_map(|hook| Some((hook.name.clone(), hook.state_of(rank)?.to_vec())))
             .collect();
         self.hooks.load_states(&states, self.shared)?;
         self.position.consistency = Consistency::Between;
-        self.agree_on_settings();
         if let Some(ranks) = &mut self.ranks {
+            ranks.agree_on_settings(self.shared, self.task);
             ranks.update_start = UpdateStart::of(&self.position);
             ranks.measured.clear();
             ranks.evaluation = None;
         }
         Ok(())
-    }
-
-    /// Restores the counters and the stage.
-    pub(in crate::run) fn restore_counters(&mut self, header: &CheckpointHeader) {
-        let progress = &header.progress;
-        self.position.epoch = progress.epoch;
-        self.position.iteration = progress.iteration;
-        self.position.update = progress.update;
-        self.position.samples = progress.samples;
-        self.position.ordinal = progress.ordinal;
-        self.position.trained = progress.batch;
-        self.position.validated = progress.validated.unwrap_or(progress.iteration);
-        self.position.rounds = self.rounds_of(header);
-        self.position.pass.batch = self.position.rounds;
-        self.position.number = progress.number.unwrap_or(progress.iteration);
-        self.position.round.number = self.position.number;
-        self.position.stage = progress.stage;
     }
 
     /// Rounds finished in a checkpoint's epoch: those of the run that saved it, or as many as this number of ranks would
@@ -147,37 +147,6 @@ impl Trainer<'_> {
         rounds_of(progress.batch, requested.unwrap_or(planned), ranked)
     }
 
-    /// Restores what hooks see of the training pass in progress.
-    fn restore_pass(&mut self, state: Option<&PassState>) {
-        let state = state.cloned().unwrap_or_default();
-        self.position.pass.loss = state.loss.map(|loss| loss.0);
-        self.position.pass.loss_waits = false;
-        self.position.pass.updates = state.updates;
-        self.position.pass.batch_size = state.batch_size;
-        self.position.begun = state.begun;
-    }
-
-    /// Restores the training settings that hooks have changed; all others follow the manifest.
-    fn restore_settings(&mut self, settings: &ChangedSettings) {
-        let mut groups = self.shared.groups.borrow_mut();
-        groups.set_momentum(None);
-        for (name, momentum) in &settings.momenta {
-            // Groups that no longer exist are skipped.
-            drop(groups.set_momentum_of(name, momentum.0));
-        }
-        for entry in self.task.parameters().iter() {
-            let mut shares = settings.shares.iter();
-            let known = shares.find(|(name, _)| name == entry.name());
-            entry.set_learning_rate_scale(known.map_or(1.0, |(_, share)| share.0));
-        }
-        let accumulation = settings.accumulation.as_ref();
-        self.shared
-            .accumulation
-            .set(accumulation.map(|accumulation| accumulation.batches));
-        let (begin, end) = accumulation.map_or((0, 0), |accumulation| accumulation.update);
-        self.position.update_batches = begin..end;
-    }
-
     /// Restores the optimizer's state and the learning rates. The state of a different optimizer, which the
     /// user has allowed, is skipped with a warning.
     fn restore_optimizer(&mut self, content: &Checkpoint) -> Result<(), RunError> {
@@ -185,7 +154,10 @@ impl Trainer<'_> {
             .under(Section::Optimizer)
             .map(|(name, tensor)| (name.to_owned(), tensor.clone()))
             .collect();
-        let loaded = self.optimizer.load_state(self.task.parameters(), &state);
+        let loaded = self
+            .stepper
+            .optimizer
+            .load_state(self.task.parameters(), &state);
         if let Err(error) = loaded {
             if !self.resumption.is_changed {
                 return Err(RunError::optimizer(&self.position, error));
@@ -195,128 +167,99 @@ impl Trainer<'_> {
             );
             self.shared.warn(&warning);
         }
-        self.show_optimizer();
-        let mut groups = self.shared.groups.borrow_mut();
-        for (name, rate) in &content.header.learning_rates {
-            // Groups that no longer exist are skipped.
-            drop(groups.set_learning_rate_of(name, rate.0));
-        }
-        let learning_rate = groups.default().learning_rate;
-        drop(groups);
-        self.shared.learning_rate.set(learning_rate);
+        self.stepper.show(self.task.parameters(), self.shared);
+        restore_learning_rates(&content.header, self.shared);
         Ok(())
     }
+}
 
-    /// Restores parameters and accumulated gradients; if a parameter does not fit, nothing is changed.
-    fn restore_tensors(&mut self, content: &Checkpoint) -> TensorResult<()> {
-        let parameters = self.task.parameters();
-        let mut found = Vec::with_capacity(parameters.len());
-        for parameter in parameters.iter() {
-            let name = Section::Parameters.full_name(parameter.name());
-            let Some(tensor) = content.tensor(&name) else {
-                candle_core::bail!("the checkpoint lacks `{name}`");
-            };
-            if tensor.dims() != parameter.tensor().dims() {
-                candle_core::bail!(
-                    "`{name}` has the shape {:?}, the model's parameter {:?}",
-                    tensor.dims(),
-                    parameter.tensor().dims()
-                );
-            }
-            found.push(tensor.to_dtype(parameter.tensor().dtype())?);
-        }
-        for (parameter, tensor) in parameters.iter().zip(&found) {
-            parameter.assign(tensor)?;
-        }
-        self.update.accumulated = if self.is_first() {
-            accumulated(parameters, content)?
-        } else {
-            // The first rank has it; each batch counts once.
-            GradientTree::default()
+impl<'run> Trainer<'run> {
+    /// Makes the run resume from a checkpoint.
+    pub fn resuming(mut self, resume: Resume) -> Trainer<'run> {
+        let is_here = |name: &str| {
+            let mut hooks = self.hooks.hooks().iter();
+            hooks.any(|hook| hook.spec.name == name)
         };
-        self.update.weight = LossWeight::of_checkpoint(&content.header);
-        if self.task.has_varying_weight()
-            && content.header.accumulated_weight.is_none()
-            && content.under(Section::Accumulated).next().is_some()
+        let hooks = resume.checkpoint.hooks.iter();
+        let absent = hooks.filter(|hook| !is_here(&hook.name));
+        self.resumption.absent = absent
+            .map(|hook| HookRecord {
+                absent: true,
+                ..hook.clone()
+            })
+            .collect();
+        for hook in &self.resumption.absent {
+            // The values that they published stay under their names, on all ranks: they are in the checkpoint.
+            self.shared.register_on(&hook.name, HookRanks::All);
+        }
+        for hook in resume.checkpoint.hooks.iter().filter(|hook| hook.disabled) {
+            if self.hooks.disable(&hook.name) {
+                let name = &hook.name;
+                self.shared
+                    .warn(&format!("`{name}` stays off: a fault had switched it off"));
+            }
+        }
+        let header = &resume.checkpoint.header;
+        self.resumption.at = Some(header.progress.iteration);
+        self.update.is_audited = header.progress.iteration > 0;
+        self.resumption.is_changed = resume.is_changed;
+        self.shared.clock.count_in(header.seconds);
+        let rounds = self.rounds_of(&resume.checkpoint.header);
+        restore_counters(&mut self.position, &resume.checkpoint.header, rounds);
+        if let Some(store) = &self.saver.store {
+            let paths = store.tags().into_iter().map(|tag| store.path_of(&tag));
+            self.saver.checkpoints = paths.collect();
+        }
+        self.saver.last_checkpoint = Some(resume.path.clone());
+        self.saver
+            .history
+            .clone_from(&resume.checkpoint.header.history);
+        self.resumption.from = Some(resume);
+        self
+    }
+
+    /// Restores the checkpoint, after `before_loop`.
+    pub(in crate::run) fn resume_from_checkpoint(&mut self, batches: u64) -> Result<(), Leave> {
+        let Some(resume) = self.resumption.from.take() else {
+            return Ok(());
+        };
+        let start = Instant::now();
+        let references = (self.saver).restore_references(
+            &resume.checkpoint,
+            &resume.path,
+            self.ranks.as_ref(),
+        )?;
+        let references = references.map_err(|error| {
+            RunError::task("resuming", &self.position, candle_core::Error::msg(error))
+        })?;
+        self.restore(&resume.checkpoint)?;
+        if self.resumption.is_changed
+            && self.position.stage == TrainingStage::Epoch
+            && self.position.trained >= batches
         {
-            candle_core::bail!(
-                "an earlier version of Sconce saved it in the middle of an update, whose batches it weighted by their number \
-                 of samples, not by what this loss counts: resume from a checkpoint between two updates"
-            );
+            // The epoch has become shorter than the part of it that is done.
+            self.position.trained = 0;
+            self.position.rounds = 0;
+            self.position.begun = None;
+            self.position.pass.batch = 0;
+            self.position.epoch += 1;
+            self.position.stage = TrainingStage::Validation;
         }
-        Ok(())
+        // So may the update in progress.
+        self.position.update_batches.end = self.position.update_batches.end.min(batches);
+        let is_over = self.position.epoch > 0 && self.position.epoch >= self.plan.epochs;
+        if self.position.stage == TrainingStage::Epoch
+            && self.position.trained == 0
+            && self.position.begun.is_none()
+            && is_over
+        {
+            // No further pass begins: hooks see the end of the last one.
+            self.position.pass.batch = batches;
+            self.position.pass.batches = batches;
+        }
+        let tag = resume.checkpoint.header.tag.clone();
+        self.announce_load((&resume.path, &tag), "", &references, start)?;
+        // What had been requested when it was saved, and was not served before it.
+        self.serve_all(resume.checkpoint.header.unserved)
     }
-
-    /// Restores the values that hooks keep for the run and the epoch, and the extra entries. Values of hooks
-    /// unknown to the checkpoint are left as they are.
-    fn restore_values(&self, content: &Checkpoint) {
-        let values = &self.shared.values;
-        for keep in [Keep::Batch, Keep::Epoch, Keep::Run] {
-            for (name, owner, _) in values.of_kind(keep) {
-                let hook = self.shared.name_of(owner);
-                if content.hook(&hook).is_some() {
-                    values.remove(&name);
-                }
-            }
-        }
-        let owner = |hook: &str| self.shared.hook_called(hook);
-        let json = |value: &serde_json::value::RawValue| ValueContent::Json(value.get().into());
-        for value in &content.header.values {
-            let PublishedValue {
-                name, hook, keep, ..
-            } = value;
-            values.set(name, keep.keep(), owner(hook), json(&value.value));
-        }
-        for Publisher { name, hook, keep } in &content.header.publishers {
-            if let Some(tensor) = content.tensor(&Section::Published.full_name(name)) {
-                let tensor = ValueContent::Tensor(tensor.clone());
-                values.set(name, keep.keep(), owner(hook), tensor);
-            }
-        }
-        let entries = &self.shared.checkpoint_entries;
-        entries.forget(Keep::Checkpoint);
-        for (name, value) in &content.header.extra {
-            entries.set(name, Keep::Checkpoint, None, json(value));
-        }
-        for (name, tensor) in content.under(Section::Extra) {
-            let tensor = ValueContent::Tensor(tensor.clone());
-            entries.set(name, Keep::Checkpoint, None, tensor);
-        }
-    }
-}
-
-/// The gradients of an update in progress.
-fn accumulated(parameters: &Parameters, content: &Checkpoint) -> TensorResult<GradientTree> {
-    let mut tree = GradientTree::default();
-    for (index, node) in content.header.accumulated_nodes().into_iter().enumerate() {
-        let mut gradients = Gradients::none(parameters);
-        let mut any = false;
-        for (place, parameter) in parameters.iter().enumerate() {
-            let name = Section::Accumulated.full_name(&accumulated_name(index, parameter.name()));
-            if let Some(gradient) = content.tensor(&name) {
-                if gradient.dims() != parameter.tensor().dims() {
-                    candle_core::bail!(
-                        "`{name}` has the shape {:?}, the model's parameter {:?}",
-                        gradient.dims(),
-                        parameter.tensor().dims()
-                    );
-                }
-                gradients.set(place, gradient.to_device(parameters.device())?);
-                any = true;
-            }
-        }
-        if any {
-            tree.put(node, gradients);
-        }
-    }
-    Ok(tree)
-}
-
-/// The existing tags, for a message.
-pub(in crate::run) fn known(tags: &[String]) -> String {
-    if tags.is_empty() {
-        return "; no checkpoint has been saved".to_owned();
-    }
-    let tags: Vec<String> = tags.iter().map(|tag| format!("`{tag}`")).collect();
-    format!("; there are {}", tags.join(", "))
 }

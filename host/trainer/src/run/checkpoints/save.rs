@@ -1,32 +1,37 @@
 //! Collects a run's state into checkpoints and saves them.
+//!
+//! A checkpoint may be written in the background while training continues: the contents are copied at the time of the
+//! request; a thread writes the copy to disk. At most one write is in progress: the next save waits for it, as do all other
+//! operations on checkpoints, the end of training and the end of the run. Hooks learn the result only at these points, which
+//! depend on the run alone and not on the speed of the disk, so that the run stays bit-identical.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use candle_core::Tensor;
-use sconce_lifecycle::{Consistency, EpochStart, PassCounters};
+use sconce_base::exact::Exact;
+use sconce_lifecycle::Consistency;
 use sconce_ops::device::copy_to_host;
-use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
 use sconce_plugin_api::{Keep, Point};
-use serde_json::value::RawValue;
 
+use super::counters::{pass_state, progress};
+use super::rank_files::on_first;
 use super::save_options::{CheckpointExtent, CheckpointResult, SaveOptions, reference_text};
-use crate::bridge::ValueContent;
+use super::settings::{changed_settings, learning_rates};
+use super::tensors::parameter_tensors;
+use super::values::{extra_entries, published};
+use super::writing::{WriteResult, Writing};
 use crate::checkpoint::{
-    Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FAILED, FORMAT,
-    Facts, Files, HookRecord, Lifetime, PassState, Progress, PublishedValue, Publisher, Saved,
-    Section, accumulated_name,
+    Checkpoint, CheckpointError, CheckpointHeader, FAILED, FORMAT, Facts, Files, HookRecord, Saved,
+    Section, Store,
 };
 use crate::device_facts::device_name;
 use crate::dispatch::{HookFault, Payload};
-use crate::optim::ParameterGroup;
 use crate::run::failure::Leave;
 use crate::run::tensor_result::TensorResult;
 use crate::run::{RunError, Trainer};
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
-use sconce_base::exact::Exact;
 
 impl Trainer<'_> {
     /// Saves a checkpoint, after waiting for one still being written. Failure to write it does not end the
@@ -59,11 +64,12 @@ impl Trainer<'_> {
         let files = self.files(tag, states, true, options.extent)?;
         if options.in_background {
             self.shared.checkpoint_entries.forget(Keep::Checkpoint);
-            self.begin_writing(store, hook, (tag, options.extent), files, start);
+            let at = self.reference_position();
+            (self.saver).begin_writing(store, hook, (tag, options.extent), files, start, at);
             return Ok(());
         }
-        let written = files.and_then(|files| store.write(&files));
-        let written = written.map_err(|error| error.to_string());
+        let written =
+            (files.and_then(|files| store.write(&files))).map_err(|error| error.to_string());
         self.report_saved(&written, reported, options.extent, start)
     }
 
@@ -87,7 +93,7 @@ impl Trainer<'_> {
     }
 
     /// Epochs and updates finished, as references have them.
-    pub(in crate::run) fn reference_position(&self) -> (u64, u64) {
+    fn reference_position(&self) -> (u64, u64) {
         (self.position.epoch, self.position.update)
     }
 
@@ -104,7 +110,7 @@ impl Trainer<'_> {
                 self.position.consistency,
                 Consistency::Torn | Consistency::Stepped
             );
-            if !self.all_agree(!is_torn) {
+            if !ranks.all_agree(!is_torn) {
                 return faults;
             }
             if self.position.consistency == Consistency::Batch {
@@ -168,16 +174,35 @@ impl Trainer<'_> {
         faults
     }
 
-    /// The checkpoint's files in memory, as copies.
-    pub(in crate::run) fn files(
+    /// Writes a checkpoint with the states of all ranks' hooks. `states` are those of this rank's.
+    fn write_together(
         &mut self,
+        store: &Store,
+        tag: &str,
+        states: Vec<Option<Vec<u8>>>,
+        is_exact: bool,
+        extent: CheckpointExtent,
+    ) -> Result<Result<Saved, String>, RunError> {
+        if let Some(ranks) = &mut self.ranks {
+            ranks.gather_states(&states, &self.hooks, self.position.update)?;
+        }
+        on_first(self.ranks.as_ref(), || {
+            let files =
+                (self.files(tag, states, is_exact, extent)).map_err(|error| error.to_string())?;
+            let written = files.and_then(|files| store.write(&files));
+            written.map_err(|error| error.to_string())
+        })
+    }
+
+    /// The checkpoint's files in memory, as copies.
+    fn files(
+        &self,
         tag: &str,
         states: Vec<Option<Vec<u8>>>,
         exact: bool,
         extent: CheckpointExtent,
     ) -> Result<Result<Files, CheckpointError>, RunError> {
-        let content = self.content(tag, states, exact);
-        let content = content
+        let content = (self.content(tag, states, exact))
             .map_err(|error| RunError::task("taking a checkpoint", &self.position, error))?;
         let files = Files::of(&content);
         Ok(files.map(|files| match extent {
@@ -186,32 +211,16 @@ impl Trainer<'_> {
         }))
     }
 
-    /// Records what has been written, or warns the user that writing failed.
-    pub(in crate::run) fn note(
+    /// Records what has been written. The first rank says what has not.
+    fn note(
         &mut self,
         written: &Result<Saved, String>,
         tag: &str,
         path: &Path,
         extent: CheckpointExtent,
     ) {
-        match written {
-            Ok(_) => self.saved(path, extent),
-            // The first rank says so.
-            Err(_) if !self.is_first() => {}
-            Err(error) => {
-                let warning = format!("the checkpoint `{tag}` is not saved: {error}");
-                self.shared.warn(&warning);
-            }
-        }
-    }
-
-    fn saved(&mut self, path: &Path, extent: CheckpointExtent) {
-        if extent == CheckpointExtent::Whole {
-            self.saver.last_checkpoint = Some(path.to_owned());
-            self.shared.trail.set_checkpoint(&path.to_string_lossy());
-        }
-        if !self.saver.checkpoints.iter().any(|known| known == path) {
-            self.saver.checkpoints.push(path.to_owned());
+        if written.is_ok() || self.is_first() {
+            self.saver.note(written, tag, path, extent, self.shared);
         }
     }
 
@@ -222,20 +231,70 @@ impl Trainer<'_> {
         reported: &CheckpointResult<'_>,
     ) -> Result<(), Leave> {
         let path = reported.path.to_string_lossy();
-        let payload = payload(&path, reported);
+        let payload = reported.payload(&path);
         self.call_with(point, Payload::Checkpoint(&payload))
     }
 
     /// Calls a checkpoint's mount point for every hook, even if others fail.
-    pub(in crate::run) fn announce_checkpoint_to_all(
+    fn announce_checkpoint_to_all(
         &mut self,
         point: Point,
         reported: &CheckpointResult<'_>,
     ) -> Vec<HookFault> {
         let path = reported.path.to_string_lossy();
-        let payload = payload(&path, reported);
+        let payload = reported.payload(&path);
         let payload = Payload::Checkpoint(&payload);
         (self.hooks).call_every_with(point, payload, &self.position, self.shared)
+    }
+
+    /// Waits for the checkpoint being written, if any, and reports the result to hooks.
+    pub(in crate::run) fn settle_writing(&mut self) -> Result<(), Leave> {
+        self.settle_by(|trainer, reported| {
+            trainer.announce_checkpoint(Point::AfterSaveCheckpoint, reported)
+        })
+        .unwrap_or(Ok(()))
+    }
+
+    /// Like [`settle_writing`](Self::settle_writing), but after a failure: every hook is reported, even if others fail.
+    pub(in crate::run) fn settle_after_failure(&mut self) -> Vec<HookFault> {
+        self.settle_by(|trainer, reported| {
+            trainer.announce_checkpoint_to_all(Point::AfterSaveCheckpoint, reported)
+        })
+        .unwrap_or_default()
+    }
+
+    fn settle_by<T>(
+        &mut self,
+        report: impl FnOnce(&mut Self, &CheckpointResult<'_>) -> T,
+    ) -> Option<T> {
+        let writing = self.saver.writing.take()?;
+        let hook = writing.hook.clone();
+        // Waiting for the disk is time of the hook that has asked.
+        Some(self.serving(&hook, |trainer| trainer.end_writing(writing, report)))
+    }
+
+    fn end_writing<T>(
+        &mut self,
+        writing: Writing,
+        report: impl FnOnce(&mut Self, &CheckpointResult<'_>) -> T,
+    ) -> T {
+        let Writing {
+            tag,
+            hook,
+            path,
+            extent,
+            at,
+            work,
+        } = writing;
+        let WriteResult { result, seconds } = work.end(&tag);
+        let result = result.map_err(|error| error.to_string());
+        self.note(&result, &tag, &path, extent);
+        let reference = reference_text(&result, &tag, at);
+        let reported = CheckpointResult {
+            seconds,
+            ..CheckpointResult::new(&path, &tag, &hook).with(&result, &reference)
+        };
+        report(self, &reported)
     }
 
     fn content(
@@ -244,24 +303,20 @@ impl Trainer<'_> {
         states: Vec<Option<Vec<u8>>>,
         exact: bool,
     ) -> TensorResult<Checkpoint> {
-        let mut tensors = self.own_tensors()?;
-        let (values, publishers) = self.published(&mut tensors)?;
-        let mut extra = Vec::new();
-        for (name, _, value) in self.shared.checkpoint_entries.of_kind(Keep::Checkpoint) {
-            match value {
-                ValueContent::Json(text) => extra.push((name.into_string(), raw(&text)?)),
-                ValueContent::Tensor(tensor) => {
-                    tensors.push((Section::Extra.full_name(&name), tensor));
-                }
-            }
-        }
+        let (parameters, swapped) = (self.task.parameters(), self.sets.swapped.as_ref());
+        let mut tensors = parameter_tensors(parameters, swapped);
+        let optimizer = self.stepper.optimizer.state(parameters);
+        let optimizer = optimizer.map_err(candle_core::Error::wrap)?.into_iter();
+        tensors.extend(optimizer.map(|(name, t)| (Section::Optimizer.full_name(&name), t)));
+        self.update.add_tensors(parameters, &mut tensors)?;
+        let (values, publishers) = published(self.shared, swapped, &mut tensors)?;
+        let extra = extra_entries(self.shared, &mut tensors)?;
         // A device that fails says so here, with an error.
         let tensors = (tensors.into_iter())
             .map(|(name, tensor)| Ok((name, copy_to_host(&tensor)?)))
             .collect::<TensorResult<Vec<_>>>()?;
-        let groups = self.shared.groups.borrow();
-        let measured = self.measured_set();
         let nodes = self.update.accumulated.nodes();
+        let validates_within = self.plan.validate_every.iterations().is_some();
         let header = CheckpointHeader {
             format: FORMAT,
             accumulated: (nodes.iter())
@@ -272,17 +327,14 @@ impl Trainer<'_> {
             tag: tag.to_owned(),
             run: self.saver.name.clone(),
             exact,
-            progress: self.progress(),
+            progress: progress(&self.position, validates_within),
             seconds: self.shared.clock.elapsed_seconds(),
-            measured,
-            first_loss: self.losses.first.map(Exact),
+            measured: self.sets.measured_set(parameters, self.shared),
+            first_loss: self.measures.losses.first.map(Exact),
             pass: pass_state(self.position.training_pass(), self.position.begun),
             facts: self.data_facts(),
-            learning_rates: groups
-                .iter()
-                .map(|group| (group.name.to_string(), Exact(group.learning_rate)))
-                .collect(),
-            settings: self.settings(),
+            learning_rates: learning_rates(self.shared),
+            settings: changed_settings(self.shared, parameters, &self.position),
             metrics: self.shared.read_metrics().save(),
             values,
             publishers,
@@ -299,45 +351,15 @@ impl Trainer<'_> {
         })
     }
 
-    /// Parameters, optimizer state, and the gradients of an unfinished update.
-    fn own_tensors(&self) -> TensorResult<Vec<(String, Tensor)>> {
-        let parameters = self.task.parameters();
-        let mut tensors = Vec::new();
-        for parameter in parameters.iter() {
-            let real = self
-                .sets
-                .swapped
-                .as_ref()
-                .and_then(|s| s.real(parameter.name()));
-            let tensor = real.unwrap_or_else(|| parameter.tensor()).clone();
-            tensors.push((Section::Parameters.full_name(parameter.name()), tensor));
-        }
-        let optimizer = self.optimizer.state(parameters);
-        let optimizer = optimizer.map_err(candle_core::Error::wrap)?;
-        tensors.extend(
-            optimizer
-                .into_iter()
-                .map(|(name, t)| (Section::Optimizer.full_name(&name), t)),
-        );
-        for (index, (_, gradients)) in self.update.accumulated.nodes().iter().enumerate() {
-            for (place, parameter) in parameters.iter().enumerate() {
-                if let Some(gradient) = gradients.at(place) {
-                    let name = accumulated_name(index, parameter.name());
-                    let gradient = gradient.contiguous()?;
-                    tensors.push((Section::Accumulated.full_name(&name), gradient));
-                }
-            }
-        }
-        Ok(tensors)
-    }
-
     /// The hooks with their states, followed by those of earlier segments of the run.
     fn hook_records(&self, states: Vec<Option<Vec<u8>>>) -> Vec<HookRecord> {
         let hooks = self.hooks.hooks().iter().zip(states);
         let records = hooks.map(|(hook, state)| HookRecord {
             disabled: hook.is_disabled(),
             state,
-            of_ranks: self.states_of_ranks(&hook.spec.name),
+            of_ranks: (self.ranks.as_ref())
+                .map(|ranks| ranks.states_of(&hook.spec.name))
+                .unwrap_or_default(),
             ..hook.spec.record()
         });
         records
@@ -345,118 +367,16 @@ impl Trainer<'_> {
             .collect()
     }
 
-    /// The values that hooks keep for the run and the epoch, and the publishers of tensors. The tensors
-    /// themselves are added to `tensors`.
-    fn published(
-        &self,
-        tensors: &mut Vec<(String, Tensor)>,
-    ) -> TensorResult<(Vec<PublishedValue>, Vec<Publisher>)> {
-        let mut values = Vec::new();
-        let mut publishers = Vec::new();
-        for keep in Lifetime::ALL {
-            for (name, owner, value) in self.shared.values.of_kind(keep.keep()) {
-                let hook = self.shared.name_of(owner);
-                match value {
-                    ValueContent::Json(text) => values.push(PublishedValue {
-                        value: raw(&text)?,
-                        name: name.into_string(),
-                        hook,
-                        keep,
-                    }),
-                    ValueContent::Tensor(tensor) => {
-                        let real = self.sets.swapped.as_ref().and_then(|s| s.published(&name));
-                        let tensor = real.cloned().unwrap_or(tensor);
-                        tensors.push((Section::Published.full_name(&name), tensor));
-                        publishers.push(Publisher {
-                            name: name.into_string(),
-                            hook,
-                            keep,
-                        });
-                    }
-                }
-            }
-        }
-        Ok((values, publishers))
-    }
-
-    pub(in crate::run) fn progress(&self) -> Progress {
-        Progress {
-            epoch: self.position.epoch,
-            iteration: self.position.iteration,
-            update: self.position.update,
-            samples: self.position.samples,
-            batch: self.position.trained,
-            ordinal: self.position.ordinal + u64::from(self.position.evaluation.is_uncounted),
-            stage: self.position.stage,
-            number: (self.position.number != self.position.iteration)
-                .then_some(self.position.number),
-            validated: (self.plan.validate_every.iterations()).map(|_| self.position.validated),
-            rounds: (self.position.rounds != self.position.trained).then_some(self.position.rounds),
-        }
-    }
-
-    /// The training settings that hooks have changed.
-    fn settings(&self) -> ChangedSettings {
-        let groups = self.shared.groups.borrow();
-        let momentum =
-            |group: &ParameterGroup| Some((group.name.to_string(), Exact(group.momentum?)));
-        let parameters = self.task.parameters().iter();
-        let shares = parameters.map(|entry| (entry.name().to_owned(), Exact(entry.share())));
-        let accumulation = |batches| Accumulation {
-            batches,
-            update: (
-                self.position.update_batches.start,
-                self.position.update_batches.end,
-            ),
-        };
-        ChangedSettings {
-            momenta: groups.iter().filter_map(momentum).collect(),
-            shares: shares
-                .filter(|(_, share)| (share.0 - 1.0).abs() > 0.0)
-                .collect(),
-            accumulation: self.shared.accumulation.get().map(accumulation),
-        }
-    }
-
     /// Properties of the data and the batches.
-    pub(in crate::run) fn data_facts(&self) -> Facts {
+    fn data_facts(&self) -> Facts {
         Facts {
             seed: self.plan.seed,
             batch_size: self.plan.batch_size,
             accumulate: self.plan.accumulate,
             data: DataFacts::of(self.task),
             files: self.saver.files.clone(),
-            ranks: self.rank_facts(),
+            ranks: (self.ranks.as_ref()).map(|ranks| ranks.facts(self.plan.accumulate)),
             device: device_name(self.task.parameters().device()),
         }
     }
-}
-
-/// What a checkpoint stores of a training pass, beside its counters; `None` as at its beginning.
-fn pass_state(pass: PassCounters, begun: Option<EpochStart>) -> Option<PassState> {
-    let state = PassState {
-        loss: pass.loss.map(Exact),
-        batch_size: pass.batch_size,
-        updates: pass.updates,
-        begun,
-    };
-    (state != PassState::default()).then_some(state)
-}
-
-fn payload(path: &str, reported: &CheckpointResult<'_>) -> CheckpointAbi {
-    CheckpointAbi {
-        path: TextAbi::new(path),
-        tag: TextAbi::new(reported.tag),
-        hook: TextAbi::new(reported.hook),
-        error: TextAbi::new(reported.error),
-        bytes: reported.bytes,
-        seconds: reported.seconds,
-        reference: TextAbi::new(reported.reference),
-        missing: TextAbi::new(reported.missing),
-    }
-}
-
-/// Wraps a string that is known to be JSON.
-fn raw(text: &str) -> TensorResult<Box<RawValue>> {
-    RawValue::from_string(text.to_owned()).map_err(candle_core::Error::wrap)
 }

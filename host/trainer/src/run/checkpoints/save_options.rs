@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sconce_plugin_api::CheckpointRef;
+use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
 use sconce_plugin_api::ext::Asked;
 
 use crate::checkpoint::Saved;
@@ -78,6 +79,20 @@ impl<'a> CheckpointResult<'a> {
             seconds: 0.0,
             reference: "",
             missing: "",
+        }
+    }
+
+    /// As hooks are given it; `path` is the text of its own.
+    pub(in crate::run) fn payload(&self, path: &'a str) -> CheckpointAbi {
+        CheckpointAbi {
+            path: TextAbi::new(path),
+            tag: TextAbi::new(self.tag),
+            hook: TextAbi::new(self.hook),
+            error: TextAbi::new(self.error),
+            bytes: self.bytes,
+            seconds: self.seconds,
+            reference: TextAbi::new(self.reference),
+            missing: TextAbi::new(self.missing),
         }
     }
 

@@ -1,14 +1,18 @@
 //! Destination and list of a run's checkpoints.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use sconce_plugin_api::ext::Asked;
 use serde_json::Value;
 
-use super::save_options::SaveOptions;
-use super::writing::Writing;
-use crate::checkpoint::{HistoryRecord, PreprocessingFiles, Store};
+use super::save_options::{CheckpointExtent, SaveOptions};
+use super::writing::{WriteResult, WriteTask, Writing};
+use crate::bridge::BridgeState;
+use crate::checkpoint::{
+    CheckpointError, Files, HistoryRecord, MOST_RECORDS, PreprocessingFiles, Saved, Store,
+};
 use crate::data::DataFile;
 
 /// State of saving: where checkpoints go, and those saved or waiting.
@@ -58,10 +62,83 @@ impl Saver {
         }
     }
 
+    /// Starts writing files that were copied from `start` on, when the epochs and updates `at` were finished.
+    pub(in crate::run) fn begin_writing(
+        &mut self,
+        store: Store,
+        hook: &str,
+        (tag, extent): (&str, CheckpointExtent),
+        files: Result<Files, CheckpointError>,
+        start: Instant,
+        at: (u64, u64),
+    ) {
+        let path = store.path_of(tag);
+        let work = match files {
+            Ok(files) => WriteTask::begin(store, files, start),
+            Err(error) => WriteTask::Over(WriteResult {
+                result: Err(error),
+                seconds: 0.0,
+            }),
+        };
+        self.writing = Some(Writing {
+            tag: tag.to_owned(),
+            hook: hook.to_owned(),
+            path,
+            extent,
+            at,
+            work,
+        });
+    }
+
+    /// Records what has been written, or warns in `log` that writing failed.
+    pub(in crate::run) fn note(
+        &mut self,
+        written: &Result<Saved, String>,
+        tag: &str,
+        path: &Path,
+        extent: CheckpointExtent,
+        log: &BridgeState<'_>,
+    ) {
+        if let Err(error) = written {
+            log.warn(&format!("the checkpoint `{tag}` is not saved: {error}"));
+            return;
+        }
+        if extent == CheckpointExtent::Whole {
+            self.last_checkpoint = Some(path.to_owned());
+            log.trail.set_checkpoint(&path.to_string_lossy());
+        }
+        if !self.checkpoints.iter().any(|known| known == path) {
+            self.checkpoints.push(path.to_owned());
+        }
+    }
+
+    /// Adds to the run's history, if there is room: as much for changes as for refusals.
+    pub(in crate::run) fn note_history(&mut self, record: HistoryRecord) {
+        if self.has_room_in_history(record.is_refusal()) {
+            self.history.push(record);
+        }
+    }
+
+    /// Whether there is room for a refusal, or for a change.
+    pub(in crate::run) fn has_room_in_history(&self, of_refusals: bool) -> bool {
+        let history = self.history.iter();
+        let alike = history.filter(|record| record.is_refusal() == of_refusals);
+        alike.count() < MOST_RECORDS
+    }
+
     /// What hooks have requested up to now and has not been served: a checkpoint saved now contains it.
     pub(in crate::run) fn unserved(&self) -> Vec<(Asked, String)> {
         let waiting =
             (self.waiting.iter()).map(|(tag, hook, options)| (options.request(tag), hook.clone()));
         self.queue.iter().cloned().chain(waiting).collect()
     }
+}
+
+/// The existing tags, for a message.
+pub(in crate::run) fn known(tags: &[String]) -> String {
+    if tags.is_empty() {
+        return "; no checkpoint has been saved".to_owned();
+    }
+    let tags: Vec<String> = tags.iter().map(|tag| format!("`{tag}`")).collect();
+    format!("; there are {}", tags.join(", "))
 }

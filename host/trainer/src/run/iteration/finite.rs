@@ -7,83 +7,45 @@
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor};
 use sconce_lifecycle::Position;
-use sconce_plugin_api::Phase;
 
 use super::modules::watched;
 use super::record::{Slot, content};
 use super::surroundings::Surroundings;
+use crate::bridge::BridgeState;
 use crate::data::Batch;
 use crate::gradients::Gradients;
 use crate::nn::ops::device;
 use crate::nn::ops::vectors::{Reduction, Slices, reduce_on_device};
-use crate::nn::{ModuleInfo, Pass, Taps, ops};
-use crate::run::failure::moment;
-use crate::run::{Divergence, RunError, Trainer};
+use crate::nn::{ModuleInfo, Pass, PassPosition, Taps, ops};
+use crate::run::RunError;
+use crate::task::Task;
 
-impl Trainer<'_> {
-    /// Rejects a training loss that is not finite, or warns about the first one. One that is still on a device is looked at
-    /// when it is read, or by [`check_gradients`](Self::check_gradients).
-    pub(in crate::run) fn check_loss(
-        &mut self,
-        batch: &Batch,
-    ) -> std::result::Result<(), RunError> {
-        let Some(loss) = self.position.pass.loss else {
-            return Ok(());
-        };
-        if self.plan.check_finite && !loss.is_finite() {
-            let what = format!("the loss is {loss}");
-            return Err(self.not_finite(what, batch));
-        }
-        if !loss.is_finite() || self.losses.first.is_none() {
-            let at = self.position.clone();
-            self.note_loss(loss, &at);
-        }
-        Ok(())
-    }
+/// Looks for values that are not finite.
+pub(in crate::run) struct FiniteCheck<'a, 'run> {
+    pub(in crate::run) task: &'a mut dyn Task,
+    pub(in crate::run) shared: &'a BridgeState<'run>,
+    pub(in crate::run) position: &'a mut Position,
+    /// The key of random numbers in the pass.
+    pub(in crate::run) key: PassPosition,
+}
 
-    /// Remembers the first finite training loss, and warns about the first one that is not.
-    pub(in crate::run) fn note_loss(&mut self, loss: f64, at: &Position) {
-        if loss.is_finite() {
-            self.losses.first = self.losses.first.or(Some(loss));
-        } else if self.losses.bad.is_none() && !self.plan.check_finite {
-            self.losses.bad = Some(at.iteration);
-            self.shared.warn(&format!(
-                "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
-                 tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \
-                 learning rate may help",
-                moment(at),
-                loss
-            ));
-        }
-    }
-
-    /// Whether training has diverged, judging by the loss of its last epoch.
-    pub(in crate::run) fn divergence(&self) -> Option<Divergence> {
-        let last = self.shared.read_metrics().of(Phase::Train).get("loss")?;
-        let first = self.losses.first;
-        // A loss that starts near 0 may grow a lot and still be small.
-        let most = 1000.0 * first.map_or(f64::INFINITY, |first| first.abs().max(1.0));
-        (!last.is_finite() || last.abs() > most).then_some(Divergence { first, last })
-    }
-
-    /// Rejects a batch's gradients if one is not finite.
+impl FiniteCheck<'_, '_> {
+    /// Rejects a batch's gradients if one is not finite; they may be on a device.
     pub(in crate::run) fn check_gradients(
         &mut self,
         gradients: &Gradients,
         batch: &Batch,
+        is_on_device: bool,
     ) -> std::result::Result<(), RunError> {
-        if !self.plan.check_finite {
-            return Ok(());
-        }
-        let found = if self.deferral.is_apart {
+        let found = if is_on_device {
             self.look_on_device(gradients)
         } else {
             self.look_at_each(gradients)
         };
         let (loss, bad) =
-            found.map_err(|error| RunError::task("looking at gradients", &self.position, error))?;
+            found.map_err(|error| RunError::task("looking at gradients", self.position, error))?;
         if let Some(loss) = loss.filter(|loss| !loss.is_finite()) {
-            return Err(self.not_finite(format!("the loss is {loss}"), batch));
+            return Err(self.explain(format!("the loss is {loss}"), batch));
         }
         // The backward pass reaches the last parameters first.
         let what = match bad.as_slice() {
@@ -94,7 +56,7 @@ impl Trainer<'_> {
                 bad.len() - 1
             ),
         };
-        Err(self.not_finite(what, batch))
+        Err(self.explain(what, batch))
     }
 
     /// The names of the parameters whose gradients are not finite.
@@ -135,9 +97,10 @@ impl Trainer<'_> {
         let fetched: Vec<f64> = device::fetch(&Tensor::cat(&values, 0)?)?.to_vec1()?;
         let mut fetched = fetched.into_iter();
         let loss = waiting.and_then(|_| fetched.next());
-        let bad = names.into_iter().zip(fetched);
-        let bad = bad.filter(|(_, count)| *count > 0.0);
-        let bad = bad.map(|(name, _)| format!("`{name}`")).collect();
+        let bad = (names.into_iter().zip(fetched))
+            .filter(|(_, count)| *count > 0.0)
+            .map(|(name, _)| format!("`{name}`"))
+            .collect();
         if loss.is_some() && self.position.pass.loss_waits {
             self.position.pass.loss = loss;
             self.position.pass.loss_waits = false;
@@ -145,7 +108,8 @@ impl Trainer<'_> {
         Ok((loss, bad))
     }
 
-    fn not_finite(&mut self, what: String, batch: &Batch) -> RunError {
+    /// The error for what is not finite, with the place where it arose in a second pass over the batch.
+    pub(in crate::run) fn explain(&mut self, what: String, batch: &Batch) -> RunError {
         let place = match self.origin_of_bad(batch) {
             Ok(Some(place)) => format!("it began {place}"),
             Ok(None) => {
@@ -155,7 +119,7 @@ impl Trainer<'_> {
             }
             Err(error) => format!("the second pass over the batch failed: {error}"),
         };
-        RunError::not_finite(&self.position, what, place)
+        RunError::not_finite(self.position, what, place)
     }
 
     /// Locates the first value that is not finite. It may arise before the model, in a module's forward pass,
@@ -174,7 +138,7 @@ impl Trainer<'_> {
         }
         let mut watch = FiniteWatch::default();
         let around = Surroundings(self.shared);
-        let pass = Pass::training().at(self.moment()).within(&around);
+        let pass = Pass::training().at(self.key).within(&around);
         let outputs = self.task.forward(batch, &mut pass.with_taps(&mut watch))?;
         if let Some(module) = watch.bad {
             let ModuleInfo { name, kind } = module;
@@ -187,7 +151,7 @@ impl Trainer<'_> {
                 "in the forward pass, outside of its modules".to_owned(),
             ));
         }
-        let mut pass = Pass::training().at(self.moment()).within(&around);
+        let mut pass = Pass::training().at(self.key).within(&around);
         let loss = self.task.loss(batch, &outputs, &mut pass)?;
         if !ops::is_finite(&loss)? {
             return Ok(Some(

@@ -1,15 +1,16 @@
 //! The work on batches: forward pass, loss and metrics, backward pass, and the steps of updates.
 
+pub(in crate::run) mod audit;
 pub(in crate::run) mod batch;
-pub(in crate::run) mod deferred;
-pub(in crate::run) mod early_step;
+pub(in crate::run) mod feed;
 pub(in crate::run) mod finite;
 pub(in crate::run) mod losses;
-pub(in crate::run) mod measured;
+pub(in crate::run) mod measures;
 pub(in crate::run) mod modules;
 pub(in crate::run) mod recomputed_statistics;
 pub(in crate::run) mod record;
 pub(in crate::run) mod staging;
 pub(in crate::run) mod statistics;
-mod surroundings;
+pub(in crate::run) mod stepper;
+pub(in crate::run) mod surroundings;
 pub(in crate::run) mod update;

@@ -21,16 +21,16 @@ use crate::bridge::{BridgeState, ModuleTensors};
 use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
 use crate::nn::{ModuleInfo, Pass, PassPosition, StatisticsLog, Taps, ops};
-use crate::run::{RunError, Trainer};
+use crate::run::RunError;
+use crate::run::ranks::state::Ranks;
+use crate::run::timing::profile::PassTimes;
+use crate::task::Task;
 
 /// Calls hooks at the modules of one forward pass.
 struct ModuleTaps<'a, 'run> {
-    hooks: &'a mut Dispatcher,
-    position: &'a Position,
-    shared: &'run BridgeState<'run>,
+    listeners: Listeners<'a, 'run>,
     modules: &'a [ModuleInfo],
     records: &'a mut Vec<Record>,
-    phase: Phase,
     /// Statistics of batch norms that are merged after the pass, unless a hook may look at the running ones before.
     statistics: Option<&'a RefCell<StatisticsLog>>,
     /// The fault that ended the pass, if any.
@@ -47,20 +47,15 @@ impl ModuleTaps<'_, '_> {
     }
 
     fn wants_gradients(&mut self, index: usize) -> bool {
-        self.phase == Phase::Train
-            && self
-                .hooks
-                .listens(Point::ModuleBackward, index, self.position)
+        self.listeners.position.phase == Phase::Train
+            && self.listeners.listen(Point::ModuleBackward, index)
     }
 }
 
 impl Taps for ModuleTaps<'_, '_> {
     fn listens(&mut self, module: &ModuleInfo) -> bool {
         self.index(module).is_some_and(|index| {
-            self.wants_gradients(index)
-                || self
-                    .hooks
-                    .listens(Point::ModuleForward, index, self.position)
+            self.wants_gradients(index) || self.listeners.listen(Point::ModuleForward, index)
         })
     }
 
@@ -78,9 +73,7 @@ impl Taps for ModuleTaps<'_, '_> {
             });
             return Ok(Some(input));
         }
-        let listens = self
-            .hooks
-            .listens(Point::ModuleForward, index, self.position);
+        let listens = self.listeners.listen(Point::ModuleForward, index);
         Ok(listens.then(|| input.clone()))
     }
 
@@ -98,21 +91,11 @@ impl Taps for ModuleTaps<'_, '_> {
             }
             None => output,
         };
-        if self
-            .hooks
-            .listens(Point::ModuleForward, index, self.position)
-        {
+        if self.listeners.listen(Point::ModuleForward, index) {
             self.statistics.map_or(Ok(()), merge)?;
             let start = Instant::now();
             let tensors = [Some(input.clone()), Some(output.clone()), None, None];
-            let called = call(
-                Point::ModuleForward,
-                (index, module),
-                tensors,
-                self.hooks,
-                self.position,
-                self.shared,
-            );
+            let called = (self.listeners).call(Point::ModuleForward, (index, module), tensors);
             self.spent += start.elapsed();
             if let Err(fault) = called {
                 self.fault = Some(fault);
@@ -123,108 +106,143 @@ impl Taps for ModuleTaps<'_, '_> {
     }
 }
 
-/// Calls the hooks of a mount point at a module.
-fn call(
-    point: Point,
-    (index, module): (usize, &ModuleInfo),
-    tensors: ModuleTensors,
-    hooks: &mut Dispatcher,
-    position: &Position,
-    shared: &BridgeState<'_>,
-) -> std::result::Result<(), Box<HookFault>> {
-    let payload = ModuleAbi {
-        name: TextAbi::new(&module.name),
-        kind: TextAbi::new(module.kind),
-    };
-    shared.tensors.set_module(tensors);
-    let called = hooks.call_module(point, (index, &payload), position, shared);
-    shared.tensors.clear_module();
-    called
+impl Listeners<'_, '_> {
+    /// Whether hooks listen at the module of this index.
+    fn listen(&mut self, point: Point, module: usize) -> bool {
+        self.hooks.listens(point, module, self.position)
+    }
+
+    /// Calls the hooks of a mount point at a module.
+    fn call(
+        &mut self,
+        point: Point,
+        (index, module): (usize, &ModuleInfo),
+        tensors: ModuleTensors,
+    ) -> std::result::Result<(), Box<HookFault>> {
+        let payload = ModuleAbi {
+            name: TextAbi::new(&module.name),
+            kind: TextAbi::new(module.kind),
+        };
+        self.shared.tensors.set_module(tensors);
+        let called = (self.hooks).call_module(point, (index, &payload), self.position, self.shared);
+        self.shared.tensors.clear_module();
+        called
+    }
 }
 
-impl Trainer<'_> {
-    /// The current point in the run, used as the key of random numbers in a pass.
-    pub(in crate::run) fn moment(&self) -> PassPosition {
-        PassPosition {
-            seed: self.plan.seed,
-            epoch: self.position.epoch,
-            iteration: self.batch_number(),
+/// Computes a task's outputs, and calls the hooks at its modules.
+pub(in crate::run) struct Forward {
+    seed: u64,
+    /// The task's modules.
+    pub(in crate::run) modules: Vec<ModuleInfo>,
+    /// Tensors of the modules, to be reported after the backward pass.
+    records: Vec<Record>,
+    /// What the batch norms of the last training pass have recorded and not merged yet.
+    pub(in crate::run) statistics: RefCell<StatisticsLog>,
+}
+
+/// Hooks, and what they see.
+pub(in crate::run) struct Listeners<'a, 'run> {
+    pub(in crate::run) hooks: &'a mut Dispatcher,
+    pub(in crate::run) position: &'a Position,
+    pub(in crate::run) shared: &'a BridgeState<'run>,
+}
+
+impl Forward {
+    /// Of a task with these modules.
+    pub(in crate::run) fn new(modules: Vec<ModuleInfo>, seed: u64) -> Forward {
+        Forward {
+            seed,
+            modules,
+            records: Vec::new(),
+            statistics: RefCell::default(),
         }
     }
 
-    /// Number of the current batch in the one order of batches that all ranks share: the key of its random numbers.
-    fn batch_number(&self) -> u64 {
-        match self.position.phase {
-            Phase::Train => self.position.round.number,
-            _ => self.position.number,
+    /// A point in the run, used as the key of random numbers in a pass.
+    pub(in crate::run) fn key(&self, position: &Position) -> PassPosition {
+        PassPosition {
+            seed: self.seed,
+            epoch: position.epoch,
+            // The number in the one order of batches that all ranks share.
+            iteration: match position.phase {
+                Phase::Train => position.round.number,
+                _ => position.number,
+            },
         }
+    }
+
+    /// Whether modules have tensors to be reported after the backward pass.
+    pub(in crate::run) fn has_records(&self) -> bool {
+        !self.records.is_empty()
     }
 
     /// Computes the outputs of a batch, calling hooks at modules on the way.
     pub(in crate::run) fn outputs(
         &mut self,
         batch: &Batch,
-        phase: Phase,
+        task: &mut dyn Task,
+        ranks: Option<&Ranks>,
+        listeners: Listeners<'_, '_>,
+        times: &mut PassTimes,
     ) -> std::result::Result<Tensor, RunError> {
         let start = Instant::now();
         self.records.clear();
-        let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
-            || self.hooks.is_subscribed(Point::ModuleBackward, phase);
-        let around = Surroundings(self.shared);
+        let (position, phase) = (listeners.position, listeners.position.phase);
+        let is_tapped = listeners.hooks.is_subscribed(Point::ModuleForward, phase)
+            || listeners.hooks.is_subscribed(Point::ModuleBackward, phase);
+        let around = Surroundings(listeners.shared);
         let mut pass = Pass::new(phase == Phase::Train)
-            .at(self.moment())
+            .at(self.key(position))
             .within(&around);
         let mut statistics = None;
         if phase == Phase::Train {
             self.statistics.borrow_mut().clear();
             pass = pass.collecting(&self.statistics);
             // On several ranks those of all batches of an update are merged, with it.
-            statistics = self.ranks.is_none().then_some(&self.statistics);
+            statistics = ranks.is_none().then_some(&self.statistics);
         }
-        if let Some(ranks) = &self.ranks
+        if let Some(ranks) = ranks
             && ranks.synchronises_batch_norm()
         {
-            let counts = !self.position.round.is_repeated;
+            let counts = !position.round.is_repeated;
             pass = pass.across(Arc::new(ranks.team.clone()), counts);
         }
         let mut fault = None;
         let outputs = if is_tapped {
             let mut taps = ModuleTaps {
-                hooks: &mut self.hooks,
-                position: &self.position,
-                shared: self.shared,
+                listeners,
                 modules: &self.modules,
                 records: &mut self.records,
-                phase,
                 statistics,
                 fault: None,
                 spent: Duration::ZERO,
             };
-            let outputs = self.task.forward(batch, &mut pass.with_taps(&mut taps));
+            let outputs = task.forward(batch, &mut pass.with_taps(&mut taps));
             let spent = taps.spent;
             fault = taps.fault.take();
-            self.timing.pass.forward += start.elapsed().saturating_sub(spent);
+            times.forward += start.elapsed().saturating_sub(spent);
             outputs
         } else {
-            let mut pass = pass;
-            let outputs = self.task.forward(batch, &mut pass);
-            self.timing.pass.forward += start.elapsed();
+            let outputs = task.forward(batch, &mut pass);
+            times.forward += start.elapsed();
             outputs
         };
         let start = Instant::now();
         let merged = statistics.map_or(Ok(()), merge);
-        self.timing.pass.forward += start.elapsed();
+        times.forward += start.elapsed();
         if let Some(fault) = fault {
             return Err(RunError::Hook(fault));
         }
         let outputs = outputs.and_then(|outputs| merged.map(|()| outputs));
-        outputs.map_err(|error| RunError::task("the forward pass", &self.position, error))
+        outputs.map_err(|error| RunError::task("the forward pass", position, error))
     }
 
     /// Reports gradients at modules to hooks, last module first.
-    pub(in crate::run) fn call_module_backward(
+    pub(in crate::run) fn call_backward(
         &mut self,
         store: &GradStore,
+        listeners: &mut Listeners<'_, '_>,
     ) -> std::result::Result<(), RunError> {
         let records = std::mem::take(&mut self.records);
         for record in records.into_iter().rev() {
@@ -247,14 +265,8 @@ impl Trainer<'_> {
                 input_gradient,
                 Some(output_gradient),
             ];
-            call(
-                Point::ModuleBackward,
-                (record.module, module),
-                tensors,
-                &mut self.hooks,
-                &self.position,
-                self.shared,
-            )?;
+            let place = (record.module, module);
+            listeners.call(Point::ModuleBackward, place, tensors)?;
         }
         Ok(())
     }

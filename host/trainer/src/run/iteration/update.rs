@@ -5,10 +5,11 @@
 //! gradient. If they don't (class weights, ignored targets), the divisor Σ wᵢ of the update is known only after its last
 //! batch: a batch of weight w contributes w / N, and the sum is divided by the mean weight of a sample, Σ w / Σ n.
 
-use crate::checkpoint::{AccumulatedWeight, CheckpointHeader};
+use sconce_lifecycle::Position;
+
 use crate::gradients::{GradientTree, Gradients};
+use crate::run::loss_weight::LossWeight;
 use crate::task::Task;
-use sconce_base::exact::Exact;
 
 /// The update in progress, or the last one.
 #[derive(Debug, Default)]
@@ -26,71 +27,38 @@ pub(in crate::run) struct Update {
 }
 
 impl Update {
+    /// Whether its batches are weighted by what their losses count: it is known only after its last one.
+    pub(in crate::run) fn is_weighed(task: &dyn Task, position: &Position) -> bool {
+        let batches = &position.update_batches;
+        task.has_varying_weight() && batches.end.saturating_sub(batches.start) > 1
+    }
+
+    /// The factor of the last batch's loss, before it is divided by the mean: its fraction of the update's samples, or of
+    /// their weight.
+    pub(in crate::run) fn factor(&self, fraction: f64, is_weighed: bool) -> f64 {
+        if is_weighed {
+            self.of_batch.factor(fraction)
+        } else {
+            fraction
+        }
+    }
+
+    /// Adds the gradients of the last batch, which has this index in the update.
+    pub(in crate::run) fn add(
+        &mut self,
+        index: u64,
+        gradients: Gradients,
+        is_weighed: bool,
+    ) -> candle_core::Result<()> {
+        if is_weighed {
+            self.weight.add(self.of_batch);
+        }
+        self.accumulated.add(index, gradients)
+    }
+
     /// Drops what has been accumulated.
     pub(in crate::run) fn reset(&mut self) {
         self.accumulated = GradientTree::default();
         self.weight = LossWeight::default();
     }
-}
-
-/// Weight of the losses of some batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::run) struct LossWeight {
-    /// Sum of the samples' weights.
-    pub(in crate::run) weight: f64,
-    /// Number of samples.
-    pub(in crate::run) samples: f64,
-}
-
-impl LossWeight {
-    /// Adds a batch. The order of batches decides the last bits.
-    pub(in crate::run) fn add(&mut self, batch: LossWeight) {
-        self.weight += batch.weight;
-        self.samples += batch.samples;
-    }
-
-    /// The weight of an unfinished update, for a checkpoint; `None` if nothing was added.
-    pub(in crate::run) fn for_checkpoint(self) -> Option<AccumulatedWeight> {
-        (self.samples > 0.0).then_some(AccumulatedWeight {
-            weight: Exact(self.weight),
-            samples: Exact(self.samples),
-        })
-    }
-
-    /// The weight of the update that a checkpoint interrupts.
-    pub(in crate::run) fn of_checkpoint(header: &CheckpointHeader) -> LossWeight {
-        let accumulated = header.accumulated_weight;
-        accumulated.map_or_else(LossWeight::default, |accumulated| LossWeight {
-            weight: accumulated.weight.0,
-            samples: accumulated.samples.0,
-        })
-    }
-
-    /// Weight of a sample relative to one that counts once.
-    fn per_sample(self) -> f64 {
-        if self.samples > 0.0 {
-            self.weight / self.samples
-        } else {
-            0.0
-        }
-    }
-
-    /// The factor of a batch's loss, if the batch is this fraction of its update's samples.
-    pub(in crate::run) fn factor(self, fraction: f64) -> f64 {
-        fraction * self.per_sample()
-    }
-
-    /// Divides the sum of an update's gradients by the mean weight of its samples; if nothing counted, they are 0 already.
-    pub(in crate::run) fn normalise(self, gradients: &mut Gradients) -> candle_core::Result<()> {
-        let mean = self.per_sample();
-        if mean > 0.0 {
-            gradients.scale(1.0 / mean)?;
-        }
-        Ok(())
-    }
-}
-
-/// Whether the weight of an update of these batches is known only after its last one.
-pub(in crate::run) fn is_weighed(task: &dyn Task, batches: &std::ops::Range<u64>) -> bool {
-    task.has_varying_weight() && batches.end.saturating_sub(batches.start) > 1
 }

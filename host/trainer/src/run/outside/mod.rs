@@ -2,5 +2,6 @@
 
 pub(in crate::run) mod interrupt;
 pub(in crate::run) mod observer;
+pub(in crate::run) mod reloads;
 pub(in crate::run) mod remote;
 pub(in crate::run) mod sources;

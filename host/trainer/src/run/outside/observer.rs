@@ -1,7 +1,9 @@
 //! An observer of a run, such as the live view.
 
+use sconce_lifecycle::Position;
 use sconce_plugin_api::Phase;
 
+use crate::bridge::BridgeState;
 use crate::metric_board::PhaseMetrics;
 use crate::run::Profile;
 
@@ -44,4 +46,23 @@ pub struct Now {
     pub elapsed: f64,
     /// Estimated seconds until the end of training, at the pace so far.
     pub remaining: Option<f64>,
+}
+
+impl Now {
+    /// The progress at this position.
+    pub(in crate::run) fn at(position: &Position, shared: &BridgeState<'_>) -> Now {
+        Now {
+            phase: position.phase,
+            epoch: position.epoch,
+            epochs: position.epochs,
+            batch: position.pass.batch,
+            batches: position.pass.batches,
+            iteration: position.iteration,
+            samples: position.samples,
+            loss: position.pass.loss,
+            learning_rate: shared.learning_rate.get(),
+            elapsed: shared.clock.elapsed_seconds(),
+            remaining: shared.clock.remaining_seconds(),
+        }
+    }
 }

@@ -3,47 +3,42 @@
 //! They drift apart if a hook changes parameters or gradients on one rank alone, or differently on each.
 
 use candle_core::{CpuStorage, Storage, Tensor};
+use sconce_lifecycle::Position;
 use sconce_ops::device::copy_to_host;
 
-use crate::run::failure::Leave;
-use crate::run::{RunError, Trainer};
+use super::state::Ranks;
+use crate::parameters::{Parameter, Parameters};
+use crate::run::RunError;
+use crate::run::weights::sets::Sets;
 use crate::team::{Purpose, Said, TeamError};
 
-impl Trainer<'_> {
-    /// Compares the parameters of all ranks, if it is time to.
-    pub(in crate::run) fn check_rank_divergence(&mut self) -> Result<(), Leave> {
-        let update = self.position.update;
-        let Some(ranks) = &mut self.ranks else {
-            return Ok(());
-        };
-        let every = ranks.config.check_every;
-        if every == 0 || !update.is_multiple_of(every) || update == ranks.checked {
-            return Ok(());
-        }
-        self.expect_same_parameters()
+impl Ranks {
+    /// Whether it is time to compare the parameters of all ranks.
+    pub(in crate::run) fn checks_parameters(&self, update: u64) -> bool {
+        let every = self.config.check_every;
+        every != 0 && update.is_multiple_of(every) && update != self.checked
     }
 
     /// Compares the parameters of all ranks, which must be at the same place of the run. Nothing is written without this
     /// check: what is kept is what every rank has.
-    pub(in crate::run) fn expect_same_parameters(&mut self) -> Result<(), Leave> {
-        let update = self.position.update;
-        let Some(ranks) = &mut self.ranks else {
-            return Ok(());
+    pub(in crate::run) fn expect_same_parameters(
+        &mut self,
+        parameters: &Parameters,
+        sets: &Sets,
+        position: &Position,
+    ) -> Result<(), RunError> {
+        let update = position.update;
+        let since = std::mem::replace(&mut self.checked, update);
+        let swapped = sets.swapped.as_ref();
+        let print = |entry: &Parameter| {
+            let real = swapped.and_then(|swapped| swapped.real(entry.name()));
+            Ok(fingerprint(&copy_to_host(
+                real.unwrap_or_else(|| entry.tensor()),
+            )?))
         };
-        let since = std::mem::replace(&mut ranks.checked, update);
-        let parameters = self.task.parameters();
-        let swapped = self.sets.swapped.as_ref();
-        let prints: candle_core::Result<Vec<u64>> = parameters
-            .iter()
-            .map(|entry| {
-                let real = swapped.and_then(|swapped| swapped.real(entry.name()));
-                Ok(fingerprint(&copy_to_host(
-                    real.unwrap_or_else(|| entry.tensor()),
-                )?))
-            })
-            .collect();
-        let prints = prints
-            .map_err(|error| RunError::task("comparing parameters", &self.position, error))?;
+        let prints: Vec<u64> = (parameters.iter().map(print))
+            .collect::<candle_core::Result<_>>()
+            .map_err(|error| RunError::task("comparing parameters", position, error))?;
         let whole = prints
             .iter()
             .fold(0_u64, |all, print| all.rotate_left(5) ^ mixed(*print));
@@ -51,10 +46,7 @@ impl Trainer<'_> {
             number: whole,
             ..Said::default()
         };
-        let heard = ranks
-            .team
-            .hear(Purpose::Check, said)
-            .map_err(RunError::from)?;
+        let heard = self.team.hear(Purpose::Check, said)?;
         if heard.different().next().is_none() {
             return Ok(());
         }
@@ -66,24 +58,20 @@ impl Trainer<'_> {
             bytes: &bytes,
             ..Said::default()
         };
-        let heard = ranks
-            .team
-            .hear(Purpose::Check, said)
-            .map_err(RunError::from)?;
+        let heard = self.team.hear(Purpose::Check, said)?;
         let first = heard.of(0);
-        for rank in 1..ranks.team.size() {
+        for rank in 1..self.team.size() {
             let pairs = first.chunks_exact(8).zip(heard.of(rank).chunks_exact(8));
-            let mut pairs = pairs.zip(parameters.iter());
-            if let Some((_, parameter)) = pairs.find(|((first, other), _)| first != other) {
+            let mut compared = pairs.zip(parameters.iter());
+            if let Some((_, parameter)) = compared.find(|((first, other), _)| first != other) {
                 return Err(RunError::from(TeamError::Apart(format!(
                     "the ranks have drifted apart: `{}` on {} is not that of {}, {}: a hook changes it on one rank \
                      alone, or differently on each",
                     parameter.name(),
-                    ranks.team.name_of(rank),
-                    ranks.team.name_of(0),
+                    self.team.name_of(rank),
+                    self.team.name_of(0),
                     when(since, update),
-                )))
-                .into());
+                ))));
             }
         }
         Ok(())

@@ -6,3 +6,4 @@ pub(in crate::run) mod evaluation;
 pub(in crate::run) mod settings;
 pub(in crate::run) mod state;
 pub(in crate::run) mod update;
+pub(in crate::run) mod vote;

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use sconce_lifecycle::{Position, Ranked};
+use sconce_lifecycle::{Position, Ranked, Stopping};
 use sconce_plugin_api::Point;
 
 use super::settings::Settings;
 use crate::manifest::{BatchNormStatistics, BatchesPer, DistributedConfig, SharedValidation};
-use crate::run::iteration::measured::BatchSums;
+use crate::run::batch_sums::BatchSums;
 use crate::team::{Summation, Team};
 
 /// State of a run on several ranks.
@@ -102,6 +102,15 @@ impl Ranks {
         Ranked {
             rank: self.team.rank() as u64,
             size: self.team.size() as u64,
+        }
+    }
+
+    /// Whether all ranks stop.
+    pub(in crate::run) fn stopping(&self) -> Stopping {
+        match self.stop {
+            None => Stopping::No,
+            Some(AgreedStop::AfterEpoch) => Stopping::AfterEpoch,
+            Some(AgreedStop::Now) => Stopping::Now,
         }
     }
 

@@ -2,4 +2,3 @@
 
 pub(in crate::run) mod recreate;
 pub(in crate::run) mod replace_library;
-pub(in crate::run) mod waiting;

@@ -1,17 +1,33 @@
 //! Serves the requests of hooks, once all hooks of a mount point have run.
 
 use sconce_lifecycle::validate;
-use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::{Asked, serving_order};
+use sconce_plugin_api::{Phase, Point};
 
+use crate::parameters::{Parameter, ParameterKind};
 use crate::run::checkpoints::save_options::SaveOptions;
 use crate::run::failure::Leave;
+use crate::run::iteration::recomputed_statistics::recompute;
+use crate::run::ranks::state::is_within_batch;
 use crate::run::{RunError, Trainer};
 
 impl Trainer<'_> {
+    /// Serves at a mount point what can be served there.
+    #[cold]
+    pub(in crate::run) fn serve_at(&mut self, point: Point) -> Result<(), Leave> {
+        if self.ranks.is_none() {
+            return self.serve();
+        }
+        self.hear_listeners();
+        if is_within_batch(point) {
+            return Ok(());
+        }
+        self.vote()
+    }
+
     /// Serves the requests made at the current mount point, in order.
     #[cold]
-    pub(in crate::run) fn serve(&mut self) -> Result<(), Leave> {
+    fn serve(&mut self) -> Result<(), Leave> {
         let asked = self.shared.requests.take_asked();
         self.serve_all(asked)
     }
@@ -98,12 +114,10 @@ impl Trainer<'_> {
             Asked::RollBack(tag) => self.roll_back(&tag, hook),
             Asked::Swap(set) => self.swap(&set, hook),
             Asked::SwapBack => self.swap_back(hook),
-            Asked::LoadParameters { tag, set } => self.load_parameters(&tag, set.as_deref(), hook),
-            Asked::Delete(tag) => self.delete_checkpoint(&tag, hook),
-            Asked::Copy { from, to } => self.copy_checkpoint(&from, &to, hook),
-            Asked::Publish { tag, name, set } => {
-                self.publish_weights(&tag, &name, set.as_deref(), hook)
-            }
+            Asked::LoadParameters { .. }
+            | Asked::Delete(_)
+            | Asked::Copy { .. }
+            | Asked::Publish { .. } => self.serve_saved(asked, hook),
             Asked::Freeze { name, ratio } => {
                 // Known to exist: the name was checked at the time of the request.
                 if let Ok(parameter) = self.task.parameters().get(&name) {
@@ -111,10 +125,107 @@ impl Trainer<'_> {
                 }
                 Ok(())
             }
-            Asked::Renew(samples) => self.renew_statistics(samples, hook),
+            Asked::Renew(samples) => self.recompute_statistics(samples, hook),
             // Other requests take effect immediately and are never queued.
             _ => Ok(()),
         }
+    }
+
+    /// Swaps the parameters for a published set.
+    fn swap(&mut self, set: &str, hook: &str) -> Result<(), Leave> {
+        let parameters = self.task.parameters();
+        let swapped = (self.sets.swap(set, hook, parameters, self.shared))
+            .map_err(|error| RunError::task("swapping parameters", &self.position, error))?;
+        self.judge(swapped, &format!("swap the parameters for `{set}`"), hook)
+    }
+
+    fn swap_back(&mut self, hook: &str) -> Result<(), Leave> {
+        if self.sets.swapped.is_none() {
+            let reason = "they are in their place".to_owned();
+            return self.judge(Err(reason), "swap the parameters back", hook);
+        }
+        Ok(self.restore_swapped()?)
+    }
+
+    /// Swaps the parameters back if they are swapped.
+    pub(in crate::run) fn restore_swapped(&mut self) -> Result<(), RunError> {
+        let restored = self.sets.swap_back();
+        restored.map_err(|error| RunError::task("swapping parameters", &self.position, error))
+    }
+
+    /// Checks before a training batch that the parameters are not swapped.
+    pub(in crate::run) fn expect_real_parameters(&mut self) -> Result<(), Leave> {
+        let Some(swapped) = &self.sets.swapped else {
+            return Ok(());
+        };
+        let message = format!(
+            "the parameters are still swapped for `{}` when the training continues; ask for \
+             `swap_back` at `{}` or before",
+            swapped.set,
+            Point::AfterCycle
+        );
+        let hook = swapped.hook.clone();
+        self.restore_swapped()?;
+        self.blame(&hook, &message)
+    }
+
+    /// Serves a request about saved checkpoints, once none is being written.
+    fn serve_saved(&mut self, asked: Asked, hook: &str) -> Result<(), Leave> {
+        self.settle_writing()?;
+        let ranks = self.ranks.as_ref();
+        let (what, served) = match asked {
+            Asked::LoadParameters { tag, set } => {
+                let read = self.saver.read_weights(&tag, set.as_deref(), ranks)?;
+                let loaded = read.and_then(|(weights, metrics)| {
+                    (self.sets).load(&weights, self.task.parameters(), self.shared)?;
+                    self.sets.note_loaded(&tag, metrics, self.position.update);
+                    Ok(())
+                });
+                (format!("load the parameters of `{tag}`"), loaded)
+            }
+            Asked::Delete(tag) => {
+                let deleted = self.saver.delete(&tag, ranks)?;
+                (format!("delete the checkpoint `{tag}`"), deleted)
+            }
+            Asked::Copy { from, to } => {
+                let copied = self.saver.copy(&from, &to, ranks)?;
+                (format!("copy the checkpoint `{from}` to `{to}`"), copied)
+            }
+            Asked::Publish { tag, name, set } => {
+                let set = set.as_deref();
+                let published = self.saver.publish_weights(&tag, &name, set, ranks)?;
+                let published = published.map(|message| self.shared.info(&message));
+                (format!("publish the weights of `{tag}`"), published)
+            }
+            _ => return Ok(()),
+        };
+        self.judge(served, &what, hook)
+    }
+
+    /// Reports a failed request as a fault of the hook that made it.
+    fn judge(&mut self, result: Result<(), String>, what: &str, hook: &str) -> Result<(), Leave> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(reason) => self.blame(hook, &format!("can't {what}: {reason}")),
+        }
+    }
+
+    /// Recomputes the running statistics of batch norms.
+    fn recompute_statistics(&mut self, samples: Option<u64>, hook: &str) -> Result<(), Leave> {
+        let is_buffer = |entry: &Parameter| entry.kind() == ParameterKind::Buffer;
+        if !self.task.parameters().iter().any(is_buffer) {
+            let reason = "the model keeps none (it has no buffers)".to_owned();
+            return self.judge(Err(reason), "recompute statistics", hook);
+        }
+        Ok(recompute(
+            samples,
+            self.forward.key(&self.position),
+            &mut self.feed,
+            self.task,
+            &self.plan,
+            &self.position,
+            &mut self.timing.pass,
+        )?)
     }
 
     /// Saves now, or at the end of a validation in progress. A checkpoint in the middle of it would contain

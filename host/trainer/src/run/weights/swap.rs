@@ -1,89 +1,76 @@
-//! Swaps the parameters for a published set, and back.
+//! Swaps the parameters for a published set, and back, and loads the parameters of a checkpoint.
 
 use safetensors::View;
-use sconce_plugin_api::Point;
+use sconce_ops::host_copy;
 
-use super::swapped::{Swapped, SwappedTensor};
+use super::sets::Sets;
+use super::swapped::{Swapped, SwappedTensor, pairs};
+use crate::bridge::BridgeState;
 use crate::checkpoint::Weights;
-use crate::run::failure::Leave;
-use crate::run::{RunError, Trainer};
+use crate::parameters::Parameters;
+use crate::run::tensor_result::TensorResult;
+use crate::weights::Comparison;
 
-impl Trainer<'_> {
-    /// Swaps the parameters for the published set.
-    pub(in crate::run) fn swap(&mut self, set: &str, hook: &str) -> Result<(), Leave> {
-        if let Some(swapped) = &self.sets.swapped {
-            let message = format!(
-                "can't swap the parameters for `{set}`: they are swapped for `{}` already, by `{}`",
+impl Sets {
+    /// Swaps the parameters for the published set; the inner error says why that is refused.
+    pub(in crate::run) fn swap(
+        &mut self,
+        set: &str,
+        hook: &str,
+        parameters: &Parameters,
+        shared: &BridgeState<'_>,
+    ) -> TensorResult<Result<(), String>> {
+        if let Some(swapped) = &self.swapped {
+            return Ok(Err(format!(
+                "they are swapped for `{}` already, by `{}`",
                 swapped.set, swapped.hook
-            );
-            return self.blame(hook, &message);
+            )));
         }
-        let swapped = match self.pairs(set) {
-            Ok(pairs) => Swapped {
-                set: set.to_owned(),
-                hook: hook.to_owned(),
-                pairs,
-            },
-            Err(message) => {
-                let message = format!("can't swap the parameters for `{set}`: {message}");
-                return self.blame(hook, &message);
-            }
+        let pairs = match pairs(set, parameters, shared) {
+            Ok(pairs) => pairs,
+            Err(reason) => return Ok(Err(reason)),
         };
-        if let Err(error) = swapped.exchange() {
-            return Err(RunError::task("swapping parameters", &self.position, error).into());
-        }
-        self.sets.swapped = Some(swapped);
-        Ok(())
+        let swapped = Swapped {
+            set: set.to_owned(),
+            hook: hook.to_owned(),
+            pairs,
+        };
+        swapped.exchange()?;
+        self.swapped = Some(swapped);
+        Ok(Ok(()))
     }
 
-    pub(in crate::run) fn pairs(&self, set: &str) -> Result<Vec<SwappedTensor>, String> {
-        let mut pairs = Vec::new();
-        for parameter in self.task.parameters().iter() {
-            let name = format!("{set}/{}", parameter.name());
-            let Some((_, published)) = self.shared.values.tensor_of(&name) else {
-                continue;
-            };
-            let tensor = parameter.tensor();
-            if published.dims() != tensor.dims() || published.dtype() != tensor.dtype() {
-                return Err(format!(
-                    "`{name}` is {:?} of shape {:?}, the parameter {:?} of shape {:?}",
-                    published.dtype(),
-                    published.dims(),
-                    tensor.dtype(),
-                    tensor.dims()
-                ));
-            }
-            pairs.push(SwappedTensor {
-                name: parameter.name().to_owned(),
-                parameter: tensor.clone(),
-                published,
-            });
-        }
-        if pairs.is_empty() {
-            let first = self.task.parameters().at(0).map_or("NAME", |p| p.name());
-            return Err(format!(
-                "no tensor of that set is published; publish them as `{set}/{first}` and so on"
-            ));
-        }
-        Ok(pairs)
+    /// Swaps the parameters back if they are swapped.
+    pub(in crate::run) fn swap_back(&mut self) -> TensorResult<()> {
+        let swapped = self.swapped.take();
+        swapped.map_or(Ok(()), |swapped| swapped.exchange())
     }
 
     /// The set that was last evaluated, if it is not the parameters themselves and is still published.
-    pub(in crate::run) fn measured_set(&self) -> Option<String> {
-        let set = self.sets.measured.as_deref()?;
-        self.pairs(set).is_ok().then(|| set.to_owned())
+    pub(in crate::run) fn measured_set(
+        &self,
+        parameters: &Parameters,
+        shared: &BridgeState<'_>,
+    ) -> Option<String> {
+        let set = self.measured.as_deref()?;
+        pairs(set, parameters, shared)
+            .is_ok()
+            .then(|| set.to_owned())
     }
 
     /// The weights that were last evaluated, if they differ from the parameters.
-    pub(in crate::run) fn measured_weights(&self) -> Option<Weights> {
-        let set = self.sets.measured.clone()?;
-        let pairs = self.pairs(&set).ok()?;
+    pub(in crate::run) fn measured_weights(
+        &self,
+        parameters: &Parameters,
+        shared: &BridgeState<'_>,
+    ) -> Option<Weights> {
+        let set = self.measured.clone()?;
+        let pairs = pairs(&set, parameters, shared).ok()?;
         let differs = |pair: &SwappedTensor| pair.parameter.data() != pair.published.data();
         if !pairs.iter().any(differs) {
             return None;
         }
-        let parameters = self.task.parameters().iter();
-        let tensors = parameters.map(|parameter| {
+        let tensors = parameters.iter().map(|parameter| {
             let pair = pairs.iter().find(|pair| pair.name == parameter.name());
             let tensor = pair.map_or(parameter.tensor(), |pair| &pair.published);
             (parameter.name().to_owned(), tensor.clone())
@@ -92,38 +79,35 @@ impl Trainer<'_> {
         Some(Weights { set, tensors })
     }
 
-    /// Swaps the parameters back.
-    pub(in crate::run) fn swap_back(&mut self, hook: &str) -> Result<(), Leave> {
-        if self.sets.swapped.is_none() {
-            return self.blame(
-                hook,
-                "can't swap the parameters back: they are in their place",
-            );
+    /// Loads the parameters of a checkpoint: those that were evaluated, or those of a set. If one of them does not fit,
+    /// nothing is changed. Loading averages also replaces the published set they come from, which evaluations swap in for
+    /// the parameters.
+    pub(in crate::run) fn load(
+        &self,
+        weights: &Weights,
+        parameters: &Parameters,
+        shared: &BridgeState<'_>,
+    ) -> Result<(), String> {
+        let tensors = &weights.tensors;
+        if let Some(swapped) = &self.swapped {
+            return Err(format!("they are swapped for `{}`", swapped.set()));
         }
-        Ok(self.restore_swapped()?)
-    }
-
-    /// Swaps the parameters back if they are swapped.
-    pub(in crate::run) fn restore_swapped(&mut self) -> Result<(), RunError> {
-        match self.sets.swapped.take().map(|swapped| swapped.exchange()) {
-            Some(Err(error)) => Err(RunError::task("swapping parameters", &self.position, error)),
-            _ => Ok(()),
+        let comparison = Comparison::of(parameters, tensors);
+        if !comparison.is_complete() {
+            return Err(format!("they don't fit the model: {comparison}"));
         }
-    }
-
-    /// Checks before a training batch that the parameters are not swapped.
-    pub(in crate::run) fn expect_real_parameters(&mut self) -> Result<(), Leave> {
-        let Some(swapped) = &self.sets.swapped else {
-            return Ok(());
-        };
-        let message = format!(
-            "the parameters are still swapped for `{}` when the training continues; ask for \
-             `swap_back` at `{}` or before",
-            swapped.set,
-            Point::AfterCycle
-        );
-        let hook = swapped.hook.clone();
-        self.restore_swapped()?;
-        self.blame(&hook, &message)
+        for parameter in parameters.iter() {
+            let found = tensors.iter().find(|(name, _)| name == parameter.name());
+            let set = found.map(|(_, tensor)| parameter.assign(tensor));
+            set.unwrap_or(Ok(())).map_err(|error| error.to_string())?;
+        }
+        // Without such a published set, there is nothing that an evaluation could use instead.
+        for pair in pairs(&weights.set, parameters, shared).unwrap_or_default() {
+            let averages = pair.parameter.copy();
+            let replaced =
+                averages.and_then(|averages| host_copy::exchange(&pair.published, &averages));
+            replaced.map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 }

@@ -3,6 +3,8 @@
 use candle_core::Tensor;
 use sconce_ops::host_copy;
 
+use crate::bridge::BridgeState;
+use crate::parameters::Parameters;
 use crate::run::tensor_result::TensorResult;
 
 /// Parameters whose values are stored under a published set's names, and vice versa.
@@ -43,4 +45,47 @@ impl Swapped {
         }
         Ok(())
     }
+}
+
+/// The parameters that a published set has tensors for, with these.
+///
+/// # Errors
+///
+/// If no tensor of the set is published, or one that does not fit its parameter.
+pub(in crate::run) fn pairs(
+    set: &str,
+    parameters: &Parameters,
+    shared: &BridgeState<'_>,
+) -> Result<Vec<SwappedTensor>, String> {
+    let mut pairs = Vec::new();
+    for parameter in parameters.iter() {
+        let name = format!("{set}/{}", parameter.name());
+        let Some((_, published)) = shared.values.tensor_of(&name) else {
+            continue;
+        };
+        let tensor = parameter.tensor();
+        if published.dims() != tensor.dims() || published.dtype() != tensor.dtype() {
+            return Err(format!(
+                "`{name}` is {:?} of shape {:?}, the parameter {:?} of shape {:?}",
+                published.dtype(),
+                published.dims(),
+                tensor.dtype(),
+                tensor.dims()
+            ));
+        }
+        pairs.push(SwappedTensor {
+            name: parameter.name().to_owned(),
+            parameter: tensor.clone(),
+            published,
+        });
+    }
+    if pairs.is_empty() {
+        let first = parameters
+            .at(0)
+            .map_or("NAME", |parameter| parameter.name());
+        return Err(format!(
+            "no tensor of that set is published; publish them as `{set}/{first}` and so on"
+        ));
+    }
+    Ok(pairs)
 }

@@ -7,7 +7,7 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 use serde::{Deserialize, Serialize};
 
-use super::update::LossWeight;
+use super::loss_weight::LossWeight;
 use crate::data::Batch;
 use crate::metric_board::MetricBoard;
 use crate::task::Task;

@@ -82,6 +82,7 @@ pub trait Reloader {
 }
 
 /// How a run's libraries are loaded again.
+#[derive(Clone)]
 pub struct ReloadService<'run> {
     /// What waits.
     pub waiting: Reloads,
@@ -102,6 +103,14 @@ pub struct ReloadResult {
     pub is_reloaded: bool,
     /// What was done, or why not.
     pub message: String,
+}
+
+impl ReloadService<'_> {
+    /// Whether there may be something to load.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.waiting.is_asked() || self.every.is_some()
+    }
 }
 
 impl Reloads {
