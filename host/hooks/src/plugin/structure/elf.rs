@@ -7,7 +7,7 @@ use object::elf::{
 };
 use object::read::elf::{ElfFile, FileHeader};
 
-use super::{Needs, StructureFault, damaged, is_systems, must_fit};
+use super::{Needs, StructureFault, damaged, is_systems, must_fit, relocations};
 
 /// Checks that the file header and the table of section headers lie inside the file. That table comes last, so a
 /// file truncated anywhere lacks a part of it.
@@ -30,6 +30,8 @@ where
 /// Reads what a library needs.
 pub(super) fn needs<Elf: FileHeader>(file: &ElfFile<'_, Elf>) -> Result<Needs, StructureFault> {
     let dynamic = file.elf_dynamic_table().map_err(damaged)?;
+    let entries: Vec<_> = dynamic.iter().map(|entry| (entry.tag, entry.val)).collect();
+    relocations::check(file, &entries)?;
     let mut needs = Needs::default();
     for entry in &dynamic {
         let text = || {

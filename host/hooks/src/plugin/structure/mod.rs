@@ -2,14 +2,15 @@
 //!
 //! The system's loaders trust their input: `dlopen` of a truncated library raises SIGBUS, and their messages about
 //! other files are hard to understand. What is read here, by `object`, are the headers, the extents of segments and
-//! sections, and the names of needed libraries. Damage that lies deeper, as in relocations or code, is left to the
-//! [trial](super::trial).
+//! sections, the addresses that the loader writes to, and the names of needed libraries. Damage that lies deeper, as in symbols
+//! or code, is left to the [trial](super::trial).
 
 mod detect;
 mod elf;
 mod fault;
 mod format;
 mod machine;
+mod relocations;
 mod system_path;
 #[cfg(test)]
 mod tests;

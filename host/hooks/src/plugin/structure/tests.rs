@@ -267,3 +267,29 @@ fn two_thousand_mutations_end_in_an_answer() {
     }
     assert!((1..1900).contains(&passed), "{passed} of 2000 passed");
 }
+
+#[test]
+fn a_relocation_outside_of_the_librarys_memory_is_refused() {
+    use object::read::elf::ElfFile64;
+    use object::{Object, ObjectSection};
+
+    let Some(bytes) = valid().filter(|_| cfg!(target_pointer_width = "64")) else {
+        return;
+    };
+    let (start, size) = {
+        let file = ElfFile64::<object::NativeEndian>::parse(&*bytes).unwrap();
+        let table = file.section_by_name(".rela.dyn").unwrap();
+        table.file_range().unwrap()
+    };
+    assert!(size >= 24, "it has relocations");
+    let start = usize::try_from(start).unwrap();
+    for address in [0_u64, 0x1000_0000, u64::MAX - 3] {
+        let mut damaged = bytes.clone();
+        damaged[start..start + 8].copy_from_slice(&address.to_ne_bytes());
+        let told = refused_bytes(&damaged);
+        assert!(
+            told.contains(&format!("a relocation writes to {address:#x}")),
+            "{told}"
+        );
+    }
+}
