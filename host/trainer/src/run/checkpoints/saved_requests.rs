@@ -34,20 +34,24 @@ impl Saver {
         Ok(deleted)
     }
 
-    /// Gives a checkpoint a second tag.
+    /// Gives a checkpoint a second tag; returns why the disk has refused it, if it has.
     pub(in crate::run) fn copy(
         &mut self,
         from: &str,
         to: &str,
         ranks: Option<&Ranks>,
-    ) -> Served<()> {
+    ) -> Served<Option<String>> {
         let copied = on_first(ranks, || {
             let store = self.kept()?;
-            let copied = store.copy(from, to);
-            copied.map_err(|error| format!("{error}{}", known(&store.tags())))
+            let tags = store.tags();
+            match store.copy(from, to) {
+                Ok(()) => Ok(None),
+                Err(error) if tags.iter().any(|tag| tag == from) => Ok(Some(error.to_string())),
+                Err(error) => Err(format!("{error}{}", known(&tags))),
+            }
         })?;
         let path = self.store.as_ref().map(|store| store.path_of(to));
-        if let (Ok(()), Some(path)) = (&copied, path)
+        if let (Ok(None), Some(path)) = (&copied, path)
             && !self.checkpoints.contains(&path)
         {
             self.checkpoints.push(path);

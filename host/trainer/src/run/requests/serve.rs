@@ -189,7 +189,14 @@ impl Trainer<'_> {
             }
             Asked::Copy { from, to } => {
                 let copied = self.saver.copy(&from, &to, ranks)?;
-                (format!("copy the checkpoint `{from}` to `{to}`"), copied)
+                let what = format!("copy the checkpoint `{from}` to `{to}`");
+                // As a save: what the disk refuses does not end the training.
+                let copied = copied.map(|failure| {
+                    if let Some(error) = failure {
+                        self.shared.warn(&format!("can't {what}: {error}"));
+                    }
+                });
+                (what, copied)
             }
             Asked::Publish { tag, name, set } => {
                 let set = set.as_deref();
