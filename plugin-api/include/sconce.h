@@ -28,7 +28,7 @@ extern "C" {
 
 #define SCONCE_ABI_EPOCH 1u
 /* Version of this header, and of the interface that it describes. */
-#define SCONCE_API_VERSION "1.3.0"
+#define SCONCE_API_VERSION "1.0.0"
 
 /* Statuses. The set is open: treat unknown numbers as SCONCE_ERROR. */
 #define SCONCE_OK 0u             /* success */
@@ -351,6 +351,7 @@ typedef struct sconce_values_table {
 #define SCONCE_SET_MOMENTUM 21u     /* number; text: a group, or empty for all */
 #define SCONCE_RENEW_STATISTICS 22u /* number: training samples, 0 for all */
 #define SCONCE_DECLARE_METRIC 23u   /* at creation; text: a metric that the hook publishes, or a pattern for several */
+#define SCONCE_SET_WEIGHT_DECAY 24u /* number; text: a group, or empty for all */
 
 #define SCONCE_REQUESTS_ID "sconce.requests/1"
 typedef struct sconce_requests_table {
@@ -362,7 +363,8 @@ typedef struct sconce_task_table {
   /* Facts that don't change during the run, as JSON; not at creation. As long as the run. */
   uint32_t (*facts)(const void *context, sconce_text *json);
   size_t (*group_count)(const void *context);
-  uint32_t (*group)(const void *context, size_t index, sconce_text *name, double *learning_rate);
+  /* As long as the run: the name. */
+  uint32_t (*group)(const void *context, size_t index, sconce_text *name, double *learning_rate, double *weight_decay);
 } sconce_task_table;
 
 #define SCONCE_RUN_ID "sconce.run/1"

@@ -87,7 +87,7 @@ impl CheckpointRef {
         &self.sha256
     }
 
-    /// The same contents under another tag, which [`copy_checkpoint`](crate::TaskView::copy_checkpoint) gives them.
+    /// The same contents under another tag, which [`copy_to`](crate::CheckpointRequest::copy_to) gives them.
     ///
     /// # Errors
     ///

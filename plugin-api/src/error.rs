@@ -15,13 +15,13 @@ pub type Result<T, E = HookError> = std::result::Result<T, E>;
 /// message.
 ///
 /// ```
-/// use sconce_plugin_api::{Error, Result};
+/// use sconce_plugin_api::{HookError, Result};
 ///
 /// fn port(text: &str) -> Result<u16> {
 ///     Ok(text.parse::<u16>()?)
 /// }
 ///
-/// let error: Error = port("eighty").unwrap_err();
+/// let error: HookError = port("eighty").unwrap_err();
 /// assert_eq!(error.message(), "invalid digit found in string");
 /// assert!(error.place().line() > 0);
 /// ```

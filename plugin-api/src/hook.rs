@@ -4,7 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, TaskView};
+use crate::{
+    AfterBackward, AfterCycle, AfterEpoch, AfterForward, AfterIter, AfterLoadCheckpoint, AfterLoop,
+    AfterLoss, AfterRun, AfterSaveCheckpoint, AfterUpdate, AtEpochProfile, BeforeEpoch, BeforeIter,
+    BeforeLoop, BeforeRun, BeforeSaveCheckpoint, BeforeUpdate, Checkpoint, EpochProfile, Failure,
+    Module, ModuleBackward, ModuleForward, OnException, Outcome, Result, Setup,
+};
 
 /// An object that the host calls at mount points of a run.
 ///
@@ -54,31 +59,22 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 ///     waited: u32,
 /// }
 ///
-/// #[hook(name = "patience", about = "Stops when nothing improves.", priority = LOWEST)]
+/// #[hook(name = "patience", about = "Stops when nothing improves.", priority = LOWEST, state = [best, waited])]
 /// impl Hook for Patience {
 ///     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
 ///         Ok(Patience { best: None, waited: 0 })
 ///     }
 ///
-///     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///     fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
 ///         let Some(loss) = task.metric_of(Phase::Val, "loss") else {
 ///             return Ok(());
 ///         };
 ///         if self.best.is_none_or(|best| loss < best) {
 ///             (self.best, self.waited) = (Some(loss), 0);
-///             return task.save_checkpoint("best");
+///             return task.checkpoint("best").save();
 ///         }
 ///         self.waited += 1;
 ///         if self.waited >= 3 { task.stop("nothing improves") } else { Ok(()) }
-///     }
-///
-///     fn save_state(&mut self) -> Result<Vec<u8>> {
-///         state::to_bytes(&(self.best, self.waited))
-///     }
-///
-///     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-///         (self.best, self.waited) = state::from_bytes(bytes)?;
-///         Ok(())
 ///     }
 /// }
 /// # export_plugin!(Patience);
@@ -100,7 +96,7 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 ///         Ok(DeadLayers)
 ///     }
 ///
-///     fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+///     fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
 ///         if module.output()?.elements::<f32>()?.all(|value| value == 0.0) {
 ///             task.warn(format_args!("`{}` ({}) is dead", module.name(), module.kind()));
 ///         }
@@ -125,7 +121,7 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 ///         Ok(Clip)
 ///     }
 ///
-///     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///     fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
 ///         let mut squares = 0.0;
 ///         for gradient in task.gradients() {
 ///             squares += gradient.elements::<f32>()?.map(|g| f64::from(g * g)).sum::<f64>();
@@ -165,8 +161,8 @@ pub trait Hook: Send + Sized + 'static {
 
     /// Returns the hook's state, to be stored in a checkpoint. Default: no bytes.
     ///
-    /// It holds all that [`load_state`](Hook::load_state) needs to continue as if uninterrupted;
-    /// [`state::to_bytes`](crate::state::to_bytes) serialises any `serde` type.
+    /// It holds all that [`load_state`](Hook::load_state) needs to continue as if uninterrupted. For most hooks the attribute
+    /// writes both methods (`state = [best, waited]`, see [`state`](crate::state)).
     fn save_state(&mut self) -> Result<Vec<u8>> {
         Ok(Vec::new())
     }
@@ -180,16 +176,16 @@ pub trait Hook: Send + Sized + 'static {
     /// Once, first: model and data are there, nothing has been trained yet.
     ///
     /// A point between iterations; parameters may be changed.
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Before the whole training, each validation and the test; see [`TaskView::phase`].
+    /// Before the whole training, each validation and the test; see [`TaskView::phase`](crate::TaskView::phase).
     ///
     /// A point between iterations; parameters may be changed, batch-norm statistics recomputed, and in training a
     /// validation requested.
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -202,7 +198,7 @@ pub trait Hook: Send + Sized + 'static {
     /// Called again for a training epoch that was started before a resume or a rollback, with the counters
     /// with which the epoch began. Changes and requests made in that call are ignored, as they took effect
     /// when the epoch first began; only `delete_checkpoint` and `listen_at_modules` are served.
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -210,7 +206,7 @@ pub trait Hook: Send + Sized + 'static {
     /// Before each batch; its inputs and targets are available.
     ///
     /// A point between iterations; the inputs may be changed and the batch skipped.
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -218,7 +214,7 @@ pub trait Hook: Send + Sized + 'static {
     /// After the forward pass: the batch's outputs are available, its loss is not.
     ///
     /// The outputs may be changed, and tensors published that the task's loss reads.
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -226,7 +222,7 @@ pub trait Hook: Send + Sized + 'static {
     /// After the loss and metrics of the batch are computed; in training, before the backward pass.
     ///
     /// In training the loss may be scaled and the update skipped.
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -235,7 +231,7 @@ pub trait Hook: Send + Sized + 'static {
     ///
     /// The module's input, output and parameters can be read; nothing may be changed. The manifest's
     /// `modules` selects the modules for which the hook is called; default: all.
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         let _ = (task, module);
         Ok(())
     }
@@ -245,7 +241,11 @@ pub trait Hook: Send + Sized + 'static {
     /// Called for each module after the backward pass and before [`after_backward`](Hook::after_backward),
     /// last module first. The module's input and output and their gradients can be read; nothing may be
     /// changed.
-    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_backward(
+        &mut self,
+        task: &mut ModuleBackward<'_>,
+        module: &Module<'_>,
+    ) -> Result<()> {
         let _ = (task, module);
         Ok(())
     }
@@ -254,7 +254,7 @@ pub trait Hook: Send + Sized + 'static {
     ///
     /// With gradient accumulation it is called for each micro-batch. The gradients may be changed and the
     /// update skipped.
-    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_backward(&mut self, task: &mut AfterBackward<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -262,24 +262,24 @@ pub trait Hook: Send + Sized + 'static {
     /// Training only: gradients of all micro-batches are summed; the optimizer is about to step.
     ///
     /// The gradients may be changed, learning rates and momentum set, and the update skipped.
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Training only: after the optimizer step, already counted by [`TaskView::update`].
+    /// Training only: after the optimizer step, already counted by [`TaskView::update`](crate::TaskView::update).
     ///
     /// The parameters may be changed.
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// After each batch, already counted by [`TaskView::iteration`] and [`TaskView::batch`].
+    /// After each batch, already counted by [`TaskView::iteration`](crate::TaskView::iteration) and [`TaskView::batch`](crate::TaskView::batch).
     ///
     /// A point between iterations; parameters may be changed, and in training batch-norm statistics recomputed and a
     /// validation or a rollback requested.
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -287,9 +287,9 @@ pub trait Hook: Send + Sized + 'static {
     /// After each pass over a phase's data: the phase's metrics are final.
     ///
     /// For training it comes before that epoch's validation, and also when a stop has cut the epoch short
-    /// ([`TaskView::is_whole`] is then false). Allowed: as at [`after_iter`](Hook::after_iter); batch-norm
+    /// ([`TaskView::is_whole`](crate::TaskView::is_whole) is then false). Allowed: as at [`after_iter`](Hook::after_iter); batch-norm
     /// statistics may be recomputed in any phase.
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -297,7 +297,7 @@ pub trait Hook: Send + Sized + 'static {
     /// After a training epoch and, if one was due, its validation: all metrics of the epoch are final.
     ///
     /// Allowed: as at [`after_iter`](Hook::after_iter).
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
@@ -306,23 +306,27 @@ pub trait Hook: Send + Sized + 'static {
     ///
     /// A point between iterations; parameters may be changed, batch-norm statistics recomputed, and in training a
     /// validation requested.
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
     /// Directly after `after_epoch` of the same pass: timings of that pass. Nothing may be changed.
-    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+    fn epoch_profile(
+        &mut self,
+        task: &mut AtEpochProfile<'_>,
+        profile: &EpochProfile<'_>,
+    ) -> Result<()> {
         let _ = (task, profile);
         Ok(())
     }
 
     /// Before a checkpoint is saved; the states of all hooks are collected afterwards.
     ///
-    /// Entries may be added to the checkpoint ([`TaskView::add_to_checkpoint`]).
+    /// Entries may be added to the checkpoint ([`At::add_to_checkpoint`](crate::At::add_to_checkpoint)).
     fn before_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut BeforeSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let _ = (task, checkpoint);
@@ -334,7 +338,7 @@ pub trait Hook: Send + Sized + 'static {
     /// Checkpoints may be deleted, copied or published; nothing may be changed.
     fn after_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let _ = (task, checkpoint);
@@ -347,7 +351,7 @@ pub trait Hook: Send + Sized + 'static {
     /// are called.
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let _ = (task, checkpoint);
@@ -355,7 +359,7 @@ pub trait Hook: Send + Sized + 'static {
     }
 
     /// An error ends the run; `after_run` follows. Nothing may be changed or requested.
-    fn on_exception(&mut self, task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+    fn on_exception(&mut self, task: &mut OnException<'_>, failure: &Failure<'_>) -> Result<()> {
         let _ = (task, failure);
         Ok(())
     }
@@ -363,7 +367,7 @@ pub trait Hook: Send + Sized + 'static {
     /// Once, last, with the outcome: the run completed, was stopped, was interrupted or failed.
     ///
     /// Called for **every** hook if `before_run` was. Nothing may be changed or requested.
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         let _ = (task, outcome);
         Ok(())
     }

@@ -36,7 +36,7 @@
 //!         Ok(GoodEnough { accuracy: config.accuracy })
 //!     }
 //!
-//!     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!     fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
 //!         match task.metric_of(Phase::Val, "accuracy") {
 //!             Some(accuracy) if accuracy >= self.accuracy => task.stop("good enough"),
 //!             _ => Ok(()),
@@ -105,15 +105,9 @@ pub mod transport;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;
 
-/// Earlier name of [`HookError`].
-#[doc(hidden)]
 pub use checkpoint_ref::CheckpointRef;
-pub use error::HookError as Error;
 pub use error::{Context, HookError, Result};
-pub use ext::{BEST_CHECKPOINT, KEPT_WEIGHTS, Keep, RUN_TIMES};
-/// Earlier name of [`write_atomically`].
-#[doc(hidden)]
-pub use files::write_atomically as write_whole;
+pub use ext::{BEST_CHECKPOINT, Collection, KEPT_WEIGHTS, Keep, RUN_TIMES};
 pub use files::{path_inside, write_atomically};
 pub use hook::{Hook, HookKind, NoConfig};
 pub use log_file::{LogFile, LogFileState, Restored};
@@ -126,8 +120,13 @@ pub use rule::Rule;
 pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
 pub use view::{
-    Checkpoint, Device, DeviceTensor, EpochProfile, Failure, Gpu, GpuSpan, HookTime, Metrics,
-    Module, ModuleFacts, Origin, Outcome, Ranks, TaskFacts, TaskView, Tensors, Threads, Vectors,
+    AfterBackward, AfterCycle, AfterEpoch, AfterForward, AfterIter, AfterLoadCheckpoint, AfterLoop,
+    AfterLoss, AfterRun, AfterSaveCheckpoint, AfterUpdate, At, AtEpochProfile, BeforeEpoch,
+    BeforeIter, BeforeLoop, BeforeRun, BeforeSaveCheckpoint, BeforeUpdate, Checkpoint,
+    CheckpointRequest, Device, DeviceTensor, EpochProfile, Failure, Gpu, GpuSpan, Groups, HookTime,
+    Losses, Metrics, Module, ModuleBackward, ModuleFacts, ModuleForward, OnException, Origin,
+    Outcome, ParameterGroup, Ranks, Resumed, Screen, Storage, TaskFacts, TaskView, Tensors,
+    Threads, Vectors, moment,
 };
 
 /// The usual imports of a plugin: `use sconce_plugin_api::prelude::*;`.
@@ -135,14 +134,16 @@ pub use view::{
 /// `Deserialize`, `Serialize` and `JsonSchema` come with the derive macros of `serde` and `schemars`; a
 /// plugin with a configuration has to list both crates among its own dependencies.
 pub mod prelude {
-    #[doc(hidden)]
-    pub use crate::HookError as Error;
     pub use crate::tensor::{DType, Element, Tensor, TensorMut};
     pub use crate::{
-        Checkpoint, CheckpointRef, Context, EpochProfile, Failure, Hook, HookError, Keep, LogFile,
-        LogFileState, Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Ranks,
-        Result, Rule, Setup, TaskFacts, TaskView, Threads, bail, export_plugin, hook, path_inside,
-        state, write_atomically,
+        AfterBackward, AfterCycle, AfterEpoch, AfterForward, AfterIter, AfterLoadCheckpoint,
+        AfterLoop, AfterLoss, AfterRun, AfterSaveCheckpoint, AfterUpdate, At, AtEpochProfile,
+        BeforeEpoch, BeforeIter, BeforeLoop, BeforeRun, BeforeSaveCheckpoint, BeforeUpdate,
+        Checkpoint, CheckpointRef, Collection, Context, EpochProfile, Failure, Groups, Hook,
+        HookError, Keep, LogFile, LogFileState, Module, ModuleBackward, ModuleForward, Monitor,
+        NoConfig, OnException, Origin, Outcome, Phase, Point, Priority, Ranks, Result, Rule, Setup,
+        TaskFacts, TaskView, Threads, bail, export_plugin, hook, path_inside, state,
+        write_atomically,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

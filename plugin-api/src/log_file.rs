@@ -5,8 +5,10 @@ use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::files::{make_directories, sync_directory};
+use crate::state::{self, StateField};
 use crate::{Context, Result};
 
 /// An append-only file, such as a table or a log, whose length is part of the hook's state.
@@ -24,26 +26,17 @@ use crate::{Context, Result};
 ///     log: LogFile,
 /// }
 ///
-/// #[hook(name = "losses", about = "Writes each batch's loss to losses.txt.")]
+/// #[hook(name = "losses", about = "Writes each batch's loss to losses.txt.", state = log)]
 /// impl Hook for Losses {
 ///     fn new(_config: NoConfig, setup: &Setup<'_>) -> Result<Self> {
 ///         Ok(Losses { log: LogFile::new(setup.run_directory().join("losses.txt")) })
 ///     }
 ///
-///     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
 ///         match task.loss() {
 ///             Some(loss) => self.log.write(format!("{loss}\n")),
 ///             None => Ok(()),
 ///         }
-///     }
-///
-///     fn save_state(&mut self) -> Result<Vec<u8>> {
-///         state::to_bytes(&self.log.save()?)
-///     }
-///
-///     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-///         self.log.restore(&state::from_bytes(bytes)?)?;
-///         Ok(())
 ///     }
 /// }
 /// # export_plugin!(Losses);
@@ -209,6 +202,18 @@ fn cut(file: &mut File, bytes: u64) -> std::io::Result<u64> {
         file.set_len(bytes)?;
     }
     file.seek(SeekFrom::End(0))
+}
+
+impl StateField for LogFile {
+    type Saved = LogFileState;
+
+    fn save(&mut self) -> Result<Box<RawValue>> {
+        state::json(&LogFile::save(self)?)
+    }
+
+    fn restore(&mut self, saved: LogFileState) -> Result<()> {
+        LogFile::restore(self, &saved).map(drop)
+    }
 }
 
 #[cfg(test)]

@@ -67,8 +67,8 @@ impl<'setup> Setup<'setup> {
 
     /// The run's plan: epochs, updates, phases with data, parameter names. Parses JSON: call once.
     ///
-    /// `None` if the host provides none: hosts before 1.2, or creation outside a run. A configuration refused
-    /// here, and any [warning](Setup::warn), is already reported by `sconce check`.
+    /// `None` outside a run. A configuration refused here, and any [warning](Setup::warn), is already reported by `sconce
+    /// check`.
     ///
     /// # Errors
     ///
@@ -112,8 +112,7 @@ impl<'setup> Setup<'setup> {
 
     /// Opts out of a mount point, as if the hook's type did not have that method.
     ///
-    /// This is most useful for the module points, since layers that no hook observes can be fused. Hosts
-    /// before 1.2 call the hook anyway.
+    /// This is most useful for the module points, since layers that no hook observes can be fused.
     ///
     /// ```
     /// # use sconce_plugin_api::{Point, Setup};

@@ -1,9 +1,152 @@
-//! Hook state as bytes, and checks of restored state.
+//! A hook's state in checkpoints, and checks of what was restored.
+//!
+//! A hook names the fields that are its state in its attribute. They are saved by name and restored from it; a field that an
+//! older version did not save keeps what [`Hook::new`](crate::Hook::new) has given it:
+//!
+//! ```
+//! use sconce_plugin_api::prelude::*;
+//!
+//! struct Best {
+//!     best: Option<f64>,
+//!     log: LogFile,
+//! }
+//!
+//! #[hook(name = "best", about = "Writes each new best loss to a file.", state = [best, log])]
+//! impl Hook for Best {
+//!     fn new(_config: NoConfig, setup: &Setup<'_>) -> Result<Self> {
+//!         Ok(Best { best: None, log: LogFile::new(setup.run_directory().join("best.txt")) })
+//!     }
+//!
+//!     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+//!         let Some(loss) = task.loss().filter(|loss| self.best.is_none_or(|best| *loss < best)) else {
+//!             return Ok(());
+//!         };
+//!         self.best = Some(loss);
+//!         self.log.write(format!("{loss}\n"))
+//!     }
+//! }
+//! # export_plugin!(Best);
+//! # fn main() {}
+//! ```
+//!
+//! A field is of any type that `serde` reads and writes, or a [`LogFile`](crate::LogFile). Checkpoints may come from anywhere: a type whose
+//! values have rules refuses what breaks them when it is read (`#[serde(deserialize_with = "state::count")]` for a counter,
+//! `#[serde(try_from = "…")]` for the rest). A hook that needs more writes [`save_state`](crate::Hook::save_state) and
+//! [`load_state`](crate::Hook::load_state) itself, with any bytes.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 
-use crate::{Context, Result, bail};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{Context, HookError, Result, bail};
+
+/// A field that is part of a hook's state: of any type that `serde` reads and writes, or a [`LogFile`](crate::LogFile).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be part of a hook's state",
+    note = "derive `Serialize` and `Deserialize` for it, or write `save_state` and `load_state`"
+)]
+pub trait StateField {
+    /// What a state holds of it.
+    type Saved: DeserializeOwned;
+
+    /// Writes what a state holds of it, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be written.
+    fn save(&mut self) -> Result<Box<RawValue>>;
+
+    /// Restores it.
+    ///
+    /// # Errors
+    ///
+    /// If that can't be done, as with a file that is gone.
+    fn restore(&mut self, saved: Self::Saved) -> Result<()>;
+}
+
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>> {
+    serde_json::value::to_raw_value(value).context("the state can't be written as JSON")
+}
+
+impl<T: Serialize + DeserializeOwned> StateField for T {
+    type Saved = T;
+
+    fn save(&mut self) -> Result<Box<RawValue>> {
+        json(self)
+    }
+
+    fn restore(&mut self, saved: T) -> Result<()> {
+        *self = saved;
+        Ok(())
+    }
+}
+
+/// A state by the names of its fields: what `#[hook(state = …)]` saves and restores.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct Fields(BTreeMap<String, Box<RawValue>>);
+
+impl Fields {
+    /// Adds a field.
+    pub fn add(&mut self, name: &str, field: &mut impl StateField) -> Result<()> {
+        self.0.insert(name.to_owned(), field.save()?);
+        Ok(())
+    }
+
+    /// The state as bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        to_bytes(&self.0)
+    }
+
+    /// Reads a state that may have fields of these names.
+    pub fn from_bytes(bytes: &[u8], known: &[&str]) -> Result<Fields> {
+        if bytes.is_empty() {
+            // Saved when the hook had none.
+            return Ok(Fields::default());
+        }
+        let fields: BTreeMap<String, Box<RawValue>> = from_bytes(bytes)?;
+        match fields.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => {
+                bail!("the state has {name:?}, which this version of the hook does not know")
+            }
+            None => Ok(Fields(fields)),
+        }
+    }
+
+    /// What the state holds of a field; `None` if it does not have it.
+    pub fn read<F: StateField>(&self, name: &str, _field: &F) -> Result<Option<F::Saved>> {
+        let Some(json) = self.0.get(name) else {
+            return Ok(None);
+        };
+        let saved = serde_json::from_str(json.get());
+        let what =
+            |error| HookError::new(format_args!("the state's `{name}` can't be read: {error}"));
+        saved.map(Some).map_err(what)
+    }
+}
+
+/// Restores a field from what a state has of it, if anything.
+#[doc(hidden)]
+pub fn restore<F: StateField>(field: &mut F, saved: Option<F::Saved>) -> Result<()> {
+    saved.map_or(Ok(()), |saved| field.restore(saved))
+}
+
+/// Reads a counter of a state, which is at most [`MOST`]: for `#[serde(deserialize_with = "state::count")]`.
+///
+/// # Errors
+///
+/// If it is larger, or not a whole number.
+pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u64, D::Error> {
+    let count = u64::deserialize(deserializer)?;
+    if count > MOST {
+        return Err(D::Error::custom(format_args!(
+            "{count} is more than a run can count: at most {MOST}"
+        )));
+    }
+    Ok(count)
+}
 
 /// Largest count that a state may contain: 2^53, more than any run reaches.
 ///
@@ -93,4 +236,69 @@ pub fn check_matrix(name: &str, side: usize, counts: &[u64]) -> Result<()> {
         .iter()
         .try_fold(0_u64, |sum, count| sum.checked_add(*count));
     check_count(name, sum.unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prelude::{Hook, NoConfig, Setup, hook};
+
+    #[derive(Serialize, Deserialize, Default, Debug, PartialEq)]
+    struct Counters {
+        #[serde(deserialize_with = "count")]
+        waited: u64,
+    }
+
+    #[derive(Default, Debug, PartialEq)]
+    struct Mine {
+        counters: Counters,
+        best: Option<f64>,
+        other: u8,
+    }
+
+    #[hook(name = "mine", about = "Has a state.", state = [counters, best])]
+    impl Hook for Mine {
+        fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+            Ok(Mine::default())
+        }
+    }
+
+    #[test]
+    fn fields_are_saved_and_restored_by_name() {
+        let mut saved = Mine {
+            counters: Counters { waited: 3 },
+            best: Some(0.1),
+            other: 7,
+        };
+        let bytes = saved.save_state().expect("JSON");
+        assert_eq!(bytes, br#"{"best":0.1,"counters":{"waited":3}}"#);
+        let mut loaded = Mine::default();
+        loaded.load_state(&bytes).expect("its own");
+        assert_eq!(loaded, Mine { other: 0, ..saved });
+    }
+
+    #[test]
+    fn a_state_of_an_older_version_leaves_fields_as_they_are_and_a_strange_one_changes_nothing() {
+        let mut mine = Mine {
+            best: Some(1.0),
+            ..Mine::default()
+        };
+        mine.load_state(br#"{"counters":{"waited":2}}"#)
+            .expect("an older state");
+        assert_eq!((mine.counters.waited, mine.best), (2, Some(1.0)));
+        mine.load_state(b"").expect("saved when there was none");
+        for (state, words) in [
+            (&br#"{"bst":1}"#[..], "\"bst\", which this version"),
+            (
+                br#"{"best":0.5,"counters":{"waited":9007199254740993}}"#,
+                "the state's `counters`",
+            ),
+            (br#"{"best":0.5,"counters":[]}"#, "the state's `counters`"),
+            (b"[]", "can't be read"),
+        ] {
+            let error = mine.load_state(state).expect_err(words);
+            assert!(error.message().contains(words), "{}", error.message());
+            assert_eq!((mine.counters.waited, mine.best), (2, Some(1.0)));
+        }
+    }
 }

@@ -25,7 +25,10 @@ use sconce::parameters::Parameters;
 use sconce::run::{RunOutcome, TrainingPlan};
 use sconce::task::Task;
 use sconce_lifecycle::Position;
-use sconce_plugin_api::prelude::{Hook, NoConfig, Point, Result, Setup, TaskView, bail, hook};
+use sconce_plugin_api::prelude::{
+    AfterBackward, AfterIter, AfterUpdate, BeforeUpdate, Hook, NoConfig, Point, Result, Setup,
+    bail, hook,
+};
 use sconce_tests::in_process::{bits, linked, mlp, mlp_task, train_with};
 use serde_json::json;
 
@@ -86,7 +89,7 @@ fn count<T>(work: impl FnOnce() -> T) -> (u64, T) {
 struct Reader;
 
 /// The sum of all numbers that a hook sees.
-fn sum(task: &TaskView<'_>) -> Result<(usize, f64)> {
+fn sum(task: &AfterBackward<'_>) -> Result<(usize, f64)> {
     let (mut numbers, mut sum) = (0, 0.0);
     for tensor in task.parameters().chain(task.gradients()) {
         let values = tensor.as_slice::<f32>()?;
@@ -102,7 +105,7 @@ impl Hook for Reader {
         Ok(Reader)
     }
 
-    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_backward(&mut self, task: &mut AfterBackward<'_>) -> Result<()> {
         let (allocations, read) = count(|| sum(task));
         let (numbers, sum) = read?;
         if allocations > 0 || numbers < 20_000_000 || !sum.is_finite() {
@@ -121,7 +124,7 @@ impl Hook for Reader {
         Ok(())
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         let before = BYTES.get();
         task.for_each_parameter(|mut parameter| parameter.map::<f32>(|value| value * 0.999))?;
         // candle's way to a tensor's storage allocates a few bytes; 40 MB lie there.
@@ -162,7 +165,7 @@ impl Hook for Idle {
         Ok(Idle)
     }
 
-    fn after_iter(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, _task: &mut AfterIter<'_>) -> Result<()> {
         Ok(())
     }
 }
@@ -249,7 +252,7 @@ impl Hook for Onlooker {
         Ok(Onlooker)
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         if task.gradients().next().is_none() {
             bail!("there are no gradients");
         }

@@ -38,6 +38,7 @@ static const struct {
   {"unfreeze", SCONCE_FREEZE},
   {"set_accumulation", SCONCE_SET_ACCUMULATION},
   {"set_momentum", SCONCE_SET_MOMENTUM},
+  {"set_weight_decay", SCONCE_SET_WEIGHT_DECAY},
 };
 
 static const float NUMBERS[2] = {1, 2};

@@ -14,9 +14,9 @@ def ask(task, what, text, number):
         task.publish(text, 1, "run")
     elif what == "publish_tensor":
         task.publish_tensor(text, numpy.array([1, 2], dtype=numpy.float32), "run")
-    elif what in ("set_learning_rate", "set_momentum") and text:
-        getattr(task, what + "_of")(text, number)
-    elif what in ("set_learning_rate", "set_momentum", "scale_loss"):
+    elif what in ("set_learning_rate", "set_momentum", "set_weight_decay") and text:
+        getattr(task, what)(number, text)
+    elif what in ("set_learning_rate", "set_momentum", "set_weight_decay", "scale_loss"):
         getattr(task, what)(number)
     elif what == "set_accumulation":
         task.set_accumulation(int(number))
@@ -62,13 +62,19 @@ fn wrong_calls() -> Value {
         calls.push(json!({"what": what, "text": "../none"}));
         calls.push(json!({"what": what, "text": "a\u{1b}[2J"}));
     }
-    for what in ["set_learning_rate", "set_momentum", "unfreeze"] {
+    for what in [
+        "set_learning_rate",
+        "set_momentum",
+        "set_weight_decay",
+        "unfreeze",
+    ] {
         calls.push(json!({"what": what, "text": "none", "number": 0.5}));
     }
     calls.extend([
         json!({"what": "publish", "text": "loss", "number": 1.0}),
         json!({"what": "set_learning_rate", "number": -1.0}),
         json!({"what": "set_momentum", "number": 2.0}),
+        json!({"what": "set_weight_decay", "number": -1.0}),
         json!({"what": "set_accumulation", "number": 0}),
         json!({"what": "scale_loss", "number": 2.0}),
         json!({"what": "skip_batch"}),

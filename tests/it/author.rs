@@ -18,11 +18,11 @@ impl Hook for Small {
         Ok(Small)
     }
 
-    fn after_iter(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, _task: &mut AfterIter<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn before_run(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, _task: &mut BeforeRun<'_>) -> Result<()> {
         Ok(())
     }
 }

@@ -278,13 +278,13 @@ fn a_plugin_of_another_abi_epoch_or_major_version_is_reported() {
     );
     let major = patched(
         recorder(),
-        b"\"api_version\":\"1.3",
+        b"\"api_version\":\"1.0",
         b"\"api_version\":\"2.1",
     );
     from_bytes(&major).expect(3, &["sconce-plugin-api 2.1.0", "rebuild the plugin"]);
     let newer = patched(
         recorder(),
-        b"\"api_version\":\"1.3",
+        b"\"api_version\":\"1.0",
         b"\"api_version\":\"1.9",
     );
     from_bytes(&newer).expect(0, &[]);
@@ -295,7 +295,7 @@ fn a_plugin_of_another_abi_epoch_or_major_version_is_reported() {
 #[test]
 fn metadata_without_a_plugin_behind_it_is_reported() {
     let place = Workplace::new(&[]);
-    let json = r#"{\"name\":\"fake\",\"version\":\"1\",\"abi_epoch\":1,\"api_version\":\"1.3.0\",\"rustc\":\"\",\"target\":\"\",\"panic\":\"unwind\",\"hooks\":[{\"name\":\"fake\",\"priority\":30,\"points\":[]}]}"#;
+    let json = r#"{\"name\":\"fake\",\"version\":\"1\",\"abi_epoch\":1,\"api_version\":\"1.0.0\",\"rustc\":\"\",\"target\":\"\",\"panic\":\"unwind\",\"hooks\":[{\"name\":\"fake\",\"priority\":30,\"points\":[]}]}"#;
     let length = json.replace('\\', "").len();
     let source = format!(
         "__attribute__((section(\".sconce.plugin\"), used)) const struct {{ char magic[8]; unsigned length; char text[{length}]; }} m = {{ {{'S','C','O','N','C','E',0,1}}, {length}, \"{json}\" }};"

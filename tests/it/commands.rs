@@ -85,7 +85,7 @@ fn inspect_shows_what_a_library_has() {
         "A plugin for Sconce's own tests.",
         "rustc ",
         "unwind",
-        "1.3.0 (ABI epoch 1)",
+        "1.0.0 (ABI epoch 1)",
         "fault",
         "publishes  wrong",
         "before_run, after_run, before_loop",

@@ -209,21 +209,76 @@ fn a_hook_may_be_switched_off_or_ignored_instead() {
         ("disable", "`bad` is off from now on"),
         ("ignore", "ignored (4 so far)"),
     ] {
-        let mut hook = fault("after_iter", "panic");
+        let mut hook = fault("after_iter", "error");
         hook["on_error"] = json!(policy);
         let (place, finished) = run(hook);
-        let finished = finished.expect(0, &["hook `bad` panicked at `after_iter`", words]);
+        let finished = finished.expect(0, &["hook `bad` failed at `after_iter`", words]);
         assert!(
             finished.stdout.starts_with("completed: 2 epochs"),
             "{}",
             finished.stdout
         );
-        let told = finished.stderr.matches("hook `bad` panicked").count();
+        let told = finished.stderr.matches("hook `bad` failed").count();
         // 3 + 2 iterations an epoch, and 1 in the test; ignored ones are told at 1, 2, 4, 8.
         assert_eq!(told, if policy == "disable" { 1 } else { 4 }, "{policy}");
         let last = place.records("record.jsonl").pop().expect("calls");
         assert_eq!(last["detail"], "completed");
     }
+}
+
+/// A hook that counts its calls of a method in its state and panics at the second, having counted it: half changed.
+fn second_call_panics(at: &str, policy: &Value, isolation: &str) -> Value {
+    json!({"hook": "fault", "name": "bad", "config": {"at": at, "from_call": 1}, "on_error": "ignore",
+        "on_panic": policy, "isolation": isolation})
+}
+
+#[test]
+fn a_hook_that_has_panicked_is_created_anew_or_switched_off() {
+    let points = points_of_a_good_run().filter(|point| !point.ends_with("_run"));
+    let cases = points.chain(["save_state"]).map(|point| (point, "none"));
+    for (point, isolation) in cases.chain([("after_iter", "process"), ("save_state", "process")]) {
+        for (policy, word) in [
+            (
+                json!("restart"),
+                "`bad` is created anew from its last state (1 of 3)",
+            ),
+            (
+                json!({"restart": 1}),
+                "`bad` is created anew from its last state (1 of 1)",
+            ),
+            (json!("disable"), "`bad` is off from now on"),
+        ] {
+            let place = Workplace::new(&["sconce-fixture-faults", "sconce-plugin-checkpoints"]);
+            let bad = second_call_panics(point, &policy, isolation);
+            let save = json!({"hook": "checkpoint", "config": {"epochs": 1}});
+            let manifest = edit(tiny(), "/hooks", json!([bad, save]));
+            place
+                .run(&manifest)
+                .expect(0, &["hook `bad` panicked", word]);
+            // What a call that panicked has counted is in no state that was saved.
+            let states = place.checkpoint_at("out/checkpoints/latest");
+            let state = states
+                .get("hooks/bad")
+                .map(|(_, state)| String::from_utf8_lossy(state));
+            assert!(
+                state.is_none_or(|state| state == "0" || state == "1"),
+                "{point} {policy}"
+            );
+            let longer = edit(manifest, "/train/epochs", json!(3));
+            place.write(&longer);
+            let resumed = place.sconce(&["run", "manifest.json", "--resume", "--allow-changes"]);
+            resumed.expect(0, &[]);
+        }
+    }
+}
+
+#[test]
+fn an_error_is_ignored_but_not_a_panic() {
+    let mut hook = fault("after_iter", "panic");
+    hook["on_error"] = json!("ignore");
+    let (_place, finished) = run(hook);
+    let finished = finished.expect(0, &["`bad` is off from now on, after 3 restarts"]);
+    assert_eq!(finished.stderr.matches("is created anew").count(), 3);
 }
 
 #[test]

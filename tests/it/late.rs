@@ -82,10 +82,10 @@ impl Hook for Reader {
         })
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        assert!(task.has_loss());
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
+        assert!(task.losses().is_known());
         if task.phase() == Phase::Train {
-            if task.is_loss_awaited() {
+            if task.losses().is_awaited() {
                 self.awaited += 1;
             } else {
                 self.losses.extend(task.loss());
@@ -94,10 +94,10 @@ impl Hook for Reader {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.batch().is_multiple_of(self.every) {
             let awaited = std::mem::take(&mut self.awaited);
-            self.losses.extend(task.recent_losses(awaited));
+            self.losses.extend(task.losses().recent(awaited));
             let losses: Vec<u64> = self.losses.drain(..).map(f64::to_bits).collect();
             let metrics: Vec<(String, u64)> = (task.metrics_of(task.phase()))
                 .map(|(name, value)| (name.to_owned(), value.to_bits()))
@@ -111,7 +111,7 @@ impl Hook for Reader {
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         note(format!(
             "{:?} {:?} {:?}",
             task.loss().map(f64::to_bits),

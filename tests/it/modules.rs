@@ -54,12 +54,16 @@ impl Hook for Tap {
         Ok(Tap)
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         assert!(module.output_gradient().is_err(), "no gradient yet");
         Tap::see(task, module, &[module.input()?, module.output()?])
     }
 
-    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_backward(
+        &mut self,
+        task: &mut ModuleBackward<'_>,
+        module: &Module<'_>,
+    ) -> Result<()> {
         let tensors = [
             module.input()?,
             module.output()?,
@@ -316,22 +320,28 @@ impl Hook for NowAndThen {
         Ok(NowAndThen)
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         task.listen_at_modules(!task.iteration().is_multiple_of(2))
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         NowAndThen::hear(task, module);
         Ok(())
     }
 
-    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_backward(
+        &mut self,
+        task: &mut ModuleBackward<'_>,
+        module: &Module<'_>,
+    ) -> Result<()> {
         NowAndThen::hear(task, module);
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let refused = task.listen_at_modules(true).expect_err("not legal here");
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
+        let refused = At::any(task)
+            .listen_at_modules(true)
+            .expect_err("not legal here");
         assert!(
             refused
                 .message()

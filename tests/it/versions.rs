@@ -177,12 +177,12 @@ fn older_and_newer_plugins_fit_and_what_is_missing_is_reported() {
         .change(
             "plugin-api/src/hook.rs",
             "    /// Once, first: model and data are there",
-            "    /// New.\n    fn after_tea(&mut self, task: &mut TaskView<'_>) -> Result<()> {\n        let _ = task;\n        Ok(())\n    }\n\n    /// Once, first: model and data are there",
+            "    /// New.\n    fn after_tea(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {\n        let _ = task;\n        Ok(())\n    }\n\n    /// Once, first: model and data are there",
         )
         .change(
             "examples/outside-plugin/src/lib.rs",
-            "    // For checkpoints:",
-            "    fn after_tea(&mut self, _task: &mut TaskView<'_>) -> Result<()> {\n        bail!(\"nobody calls this\")\n    }\n\n    // For checkpoints:",
+            "    // Called after each pass",
+            "    fn after_tea(&mut self, _task: &mut AfterEpoch<'_>) -> Result<()> {\n        bail!(\"nobody calls this\")\n    }\n\n    // Called after each pass",
         );
     let plugins = newer.build();
     let told = inspected(&plugins);

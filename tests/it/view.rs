@@ -35,14 +35,14 @@ impl Hook for Viewer {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.seen.facts = Some(task.facts()?);
-        self.seen.before = task.optimizer_state().count();
-        assert!(task.sample_indices().is_err(), "there is no batch");
+        self.seen.before = task.tensors(Collection::Optimizer).count();
+        assert!(At::any(task).sample_indices().is_err(), "there is no batch");
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         self.seen.variables = task.variables().map(|t| t.name().to_owned()).collect();
         let samples = task.sample_indices()?;
         assert_eq!(samples.shape(), &task.targets()?.shape()[..1]);
@@ -52,16 +52,19 @@ impl Hook for Viewer {
         Ok(())
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let state = task.optimizer_state();
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
+        let state = task.tensors(Collection::Optimizer);
         self.seen.state = state
             .map(|t| (t.name().to_owned(), t.shape().to_vec()))
             .collect();
-        self.seen.moment = task.optimizer_tensor("fc2.bias.exp_avg")?.to_vec()?;
+        self.seen.moment = task
+            .tensors(Collection::Optimizer)
+            .named("fc2.bias.exp_avg")?
+            .to_vec()?;
         Ok(())
     }
 
-    fn after_run(&mut self, _task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, _task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         *SEEN.lock().expect("no panic") = Some(self.seen.clone());
         Ok(())
     }

@@ -37,7 +37,8 @@ static FACTS: Mutex<Option<TaskFacts>> = Mutex::new(None);
 /// Writes down every call.
 struct Recorder(Orders);
 
-fn record(task: &TaskView<'_>, detail: &str) {
+fn record(task: &mut TaskView<'_>, detail: &str) {
+    let task = At::any(task);
     let point = task.point().map_or("?", Point::name);
     let mut line = format!(
         "{point} {} {} epoch {}/{} iteration {} update {} batch {}/{} of {} samples {} ordinal {}",
@@ -80,18 +81,18 @@ impl Hook for Recorder {
         Ok(Recorder(orders))
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         *FACTS.lock().expect("no panic") = Some(task.facts()?);
         record(task, "");
         Ok(())
     }
 
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         record(task, "");
         if let (Some(batches), 1, Phase::Train) = (self.0.accumulate, task.epoch(), task.phase()) {
             task.set_accumulation(batches)?;
@@ -99,7 +100,7 @@ impl Hook for Recorder {
         Ok(())
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         record(task, "");
         if task.phase() == Phase::Train && self.0.skip == Some(task.iteration()) {
             task.skip_batch()?;
@@ -107,49 +108,53 @@ impl Hook for Recorder {
         Ok(())
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         module.output()?;
         record(task, module.name());
         Ok(())
     }
 
-    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_backward(
+        &mut self,
+        task: &mut ModuleBackward<'_>,
+        module: &Module<'_>,
+    ) -> Result<()> {
         module.output_gradient()?;
         record(task, module.name());
         Ok(())
     }
 
-    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_backward(&mut self, task: &mut AfterBackward<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         record(task, "");
         let iteration = Some(task.iteration());
-        if task.phase() != Phase::Train {
+        let Some(mut task) = task.in_training() else {
             return Ok(());
-        }
+        };
         if self.0.validate == iteration {
             task.validate_now()?;
         }
@@ -165,33 +170,33 @@ impl Hook for Recorder {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn epoch_profile(&mut self, task: &mut TaskView<'_>, _: &EpochProfile<'_>) -> Result<()> {
+    fn epoch_profile(&mut self, task: &mut AtEpochProfile<'_>, _: &EpochProfile<'_>) -> Result<()> {
         record(task, "");
         Ok(())
     }
 
-    fn on_exception(&mut self, task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+    fn on_exception(&mut self, task: &mut OnException<'_>, failure: &Failure<'_>) -> Result<()> {
         let is_its = matches!(failure.origin, Origin::Hook("recorder"));
         record(task, if is_its { "its own" } else { "another's" });
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         let detail = match outcome {
             Outcome::Completed => "completed".to_owned(),
             Outcome::Stopped { reason } => format!("stopped: {reason}"),
@@ -304,7 +309,7 @@ impl Hook for Counter {
         })
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         let now = task.parameter("fc1.bias")?.to_vec::<f32>()?;
         if self.count == 0 {
             task.publish_tensor("mean/fc1.bias", &[4], &now, Keep::Run)?;
@@ -316,26 +321,26 @@ impl Hook for Counter {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.count += 1;
             task.publish_metric("count", self.count as f64)?;
-            task.set_learning_rate(0.1 / self.count as f64)?;
+            task.set_learning_rate(Groups::All, 0.1 / self.count as f64)?;
             if self.count == 2 {
-                task.save_checkpoint("two")?;
+                task.checkpoint("two").save()?;
             }
         }
         Ok(())
     }
 
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         if task.phase() == Phase::Val {
             task.swap_parameters("mean")?;
         }
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         if task.phase() == Phase::Val {
             task.swap_back()?;
         }
@@ -363,16 +368,16 @@ impl Hook for Beginnings {
         Ok(Beginnings(0))
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.0 = task.iteration();
         }
         // Done when the epoch began: a second time it would be less than half.
         let rate = task.learning_rate();
-        task.set_learning_rate(rate / 2.0)
+        task.set_learning_rate(Groups::All, rate / 2.0)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         task.publish_metric("began", self.0 as f64)
     }
 }
@@ -440,18 +445,19 @@ impl Hook for Doer {
         Ok(Doer(config.what))
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+        let mut task = At::any(task);
         match self.0.as_str() {
             "skip-update" => task.skip_update(),
             "gradient" => task.gradient_mut("fc1.weight").map(drop),
             "inputs" => task.inputs_mut().map(drop),
             "parameter" => task.parameter_mut("fc9.weight").map(drop),
-            "tag" => task.save_checkpoint("a/b"),
-            "latest" => task.save_checkpoint("latest"),
-            "roll-back" => task.roll_back("nowhere"),
+            "tag" => task.checkpoint("a/b").save(),
+            "latest" => task.checkpoint("latest").save(),
+            "roll-back" => task.checkpoint("nowhere").roll_back(),
             "swap" => task.swap_parameters("nothing"),
-            "rate" => task.set_learning_rate(f64::NAN),
-            "group" => task.set_learning_rate_of("haed", 0.1),
+            "rate" => task.set_learning_rate(Groups::All, f64::NAN),
+            "group" => task.set_learning_rate("haed", 0.1),
             "metric" => task.publish_metric("loss", 0.0),
             "entry" => task.add_to_checkpoint("x", &1),
             "renew" => task.renew_statistics(0),
@@ -540,17 +546,20 @@ impl Hook for Traveller {
         Ok(Traveller(false))
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        match (task.phase(), task.iteration()) {
-            (Phase::Train, 2) => task.save_checkpoint("two"),
-            (Phase::Train, 7) if !std::mem::replace(&mut self.0, true) => task.roll_back("two"),
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+        let Some(mut task) = task.in_training() else {
+            return Ok(());
+        };
+        match task.iteration() {
+            2 => task.checkpoint("two").save(),
+            7 if !std::mem::replace(&mut self.0, true) => task.checkpoint("two").roll_back(),
             _ => Ok(()),
         }
     }
 
     fn before_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut BeforeSaveCheckpoint<'_>,
         _: &Checkpoint<'_>,
     ) -> Result<()> {
         task.add_to_checkpoint("note", "from two")
@@ -558,7 +567,7 @@ impl Hook for Traveller {
 
     fn after_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterSaveCheckpoint<'_>,
         it: &Checkpoint<'_>,
     ) -> Result<()> {
         if let Some(error) = it.error {
@@ -569,7 +578,7 @@ impl Hook for Traveller {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         it: &Checkpoint<'_>,
     ) -> Result<()> {
         let note: Option<String> = task.in_checkpoint("note")?;

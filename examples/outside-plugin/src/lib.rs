@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 // What every hook needs: `Hook`, `TaskView`, `Result`, the macros.
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::state;
 
 /// The entry's `config` in the manifest, read by `serde`; an unknown key is an error.
 #[derive(Deserialize, JsonSchema)]
@@ -33,7 +32,8 @@ struct BestLoss {
 #[hook(
     name = "best-loss",
     about = "Keeps the best validation loss; stops at an accuracy.",
-    publishes = ["best_loss"]
+    publishes = ["best_loss"],
+    state = best,
 )]
 impl Hook for BestLoss {
     type Config = Config;
@@ -53,7 +53,7 @@ impl Hook for BestLoss {
     }
 
     // Called after each pass over a phase's data: training, validation, test.
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if task.phase() != Phase::Val {
             return Ok(());
         }
@@ -70,16 +70,6 @@ impl Hook for BestLoss {
             }
             _ => Ok(()),
         }
-    }
-
-    // For checkpoints: a resumed run still knows its best loss.
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.best)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.best = state::from_bytes(bytes)?;
-        Ok(())
     }
 }
 

@@ -25,11 +25,12 @@ pub(super) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
 /// The keys of an entry that belong to the host, not to the hook's configuration.
-pub const ENTRY_KEYS: [&str; 17] = [
+pub const ENTRY_KEYS: [&str; 18] = [
     "hook",
     "name",
     "priority",
     "on_error",
+    "on_panic",
     "time_limit",
     "isolation",
     "on_crash",
@@ -63,6 +64,9 @@ pub struct HookEntry {
     /// The process that it runs in.
     #[serde(skip_serializing_if = "is_default")]
     isolation: Isolation,
+    /// What happens when it panics; `None` for what corresponds to `on_error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_panic: Option<CrashPolicy>,
     /// What happens when its process crashes; `None` for what corresponds to `on_error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_crash: Option<CrashPolicy>,
@@ -120,6 +124,11 @@ impl HookEntry {
     /// Whether the hook runs in a process of its own.
     pub fn is_isolated(&self) -> bool {
         self.isolation.is_process() || self.sandbox().is_some()
+    }
+
+    /// What happens when the hook panics.
+    pub fn on_panic(&self) -> OnCrash {
+        CrashPolicy::of(self.on_panic, self.on_error())
     }
 
     /// What happens when the hook's process crashes.
@@ -255,7 +264,7 @@ struct Object {
     /// (last). Default: the hook's.
     #[serde(default)]
     priority: Option<WrittenPriority>,
-    /// What happens when the hook fails.
+    /// What happens when the hook returns an error.
     #[serde(default)]
     on_error: OnError,
     /// Seconds after which one of the hook's calls counts as a hang, which ends the process. Default:
@@ -266,6 +275,11 @@ struct Object {
     /// The process that the hook runs in.
     #[serde(default)]
     isolation: Isolation,
+    /// What happens when the hook panics, which may leave it half changed: `fail`, `disable`, or `restart` (3 times) or
+    /// `{"restart": N}`, which creates it anew from its last saved state. Default: as `on_error`; `restart` if that is
+    /// `ignore`.
+    #[serde(default)]
+    on_panic: Option<CrashPolicy>,
     /// What happens when the process of an isolated hook crashes, or is killed at its time limit. Default: as
     /// `on_error`; `restart` if that is `ignore`.
     #[serde(default)]
@@ -324,6 +338,7 @@ impl From<Object> for HookEntry {
             on_error: object.on_error,
             time_limit: object.time_limit,
             isolation: object.isolation,
+            on_panic: object.on_panic,
             on_crash: object.on_crash,
             sandbox: object.sandbox,
             reload: object.reload,
@@ -381,6 +396,7 @@ impl<'de> Visitor<'de> for HookEntryVisitor {
             on_error: OnError::default(),
             time_limit: None,
             isolation: Isolation::default(),
+            on_panic: None,
             on_crash: None,
             sandbox: None,
             reload: ReloadPolicy::default(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens when a hook fails.
+/// What happens when a hook returns an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnError {
@@ -16,7 +16,7 @@ pub enum OnError {
     Ignore,
 }
 
-/// Policy when the process of an isolated hook crashes, or is killed at its time limit.
+/// Policy when a hook panics, or when the process of an isolated hook crashes or is killed at its time limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnCrash {
     /// The run ends, calling `on_exception` and `after_run` of the other hooks.

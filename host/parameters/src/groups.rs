@@ -75,8 +75,10 @@ pub struct ParameterGroup {
     pub learning_rate: f64,
     /// Multiplier of the optimizer's learning rate.
     pub scale: f64,
-    /// Weight decay.
+    /// Current weight decay.
     pub weight_decay: f64,
+    /// Weight decay that it was configured with.
+    pub configured_decay: f64,
     /// Momentum (or first beta), if it differs from the optimizer's.
     pub momentum: Option<f64>,
 }
@@ -97,6 +99,7 @@ impl Groups {
             learning_rate,
             scale: 1.0,
             weight_decay,
+            configured_decay: weight_decay,
             momentum: None,
         };
         Groups {
@@ -137,11 +140,13 @@ impl Groups {
                 }
             }
             let default = self.default();
+            let weight_decay = config.weight_decay.unwrap_or(default.weight_decay);
             self.groups.push(ParameterGroup {
                 name: config.name.as_str().into(),
                 learning_rate: default.learning_rate * config.learning_rate_scale,
                 scale: config.learning_rate_scale,
-                weight_decay: config.weight_decay.unwrap_or(default.weight_decay),
+                weight_decay,
+                configured_decay: weight_decay,
                 momentum: None,
             });
         }
@@ -204,11 +209,36 @@ impl Groups {
         Ok(())
     }
 
-    /// Copies learning rates and momenta from the same groups in `other`.
+    /// Sets the weight decay of all groups.
+    pub fn set_weight_decay(&mut self, weight_decay: f64) {
+        for group in &mut self.groups {
+            group.weight_decay = weight_decay;
+        }
+    }
+
+    /// Sets the weight decay of one group.
+    ///
+    /// # Errors
+    ///
+    /// A message if there is no such group; it suggests the nearest name.
+    pub fn set_weight_decay_of(&mut self, name: &str, weight_decay: f64) -> Result<(), String> {
+        self.named(name)?.weight_decay = weight_decay;
+        Ok(())
+    }
+
+    /// Gives each group the weight decay that it was configured with.
+    pub fn reset_weight_decay(&mut self) {
+        for group in &mut self.groups {
+            group.weight_decay = group.configured_decay;
+        }
+    }
+
+    /// Copies learning rates, momenta and weight decay from the same groups in `other`.
     pub fn follow(&mut self, other: &Groups) {
         for (group, other) in self.groups.iter_mut().zip(&other.groups) {
             group.learning_rate = other.learning_rate;
             group.momentum = other.momentum;
+            group.weight_decay = other.weight_decay;
         }
     }
 
@@ -241,10 +271,11 @@ impl Groups {
         })
     }
 
-    /// Sets the weight decay of all groups.
-    pub fn set_weight_decay(&mut self, weight_decay: f64) {
+    /// Configures the weight decay of all groups.
+    pub fn configure_weight_decay(&mut self, weight_decay: f64) {
         for group in &mut self.groups {
             group.weight_decay = weight_decay;
+            group.configured_decay = weight_decay;
         }
     }
 }

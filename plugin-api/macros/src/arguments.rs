@@ -14,6 +14,8 @@ pub(crate) struct Arguments {
     pub(crate) requires: Vec<String>,
     /// Whether it runs on all ranks, rather than on the first alone.
     pub(crate) on_all_ranks: bool,
+    /// The fields that are its state.
+    pub(crate) state: Vec<Ident>,
 }
 
 const LEVELS: [(&str, u8); 7] = [
@@ -76,12 +78,13 @@ impl Arguments {
             "publishes" => self.publishes = strings(value)?,
             "requires" => self.requires = strings(value)?,
             "ranks" => self.on_all_ranks = is_all(value)?,
+            "state" => self.state = fields(value)?,
             other => {
                 return Err(Error::new(
                     key.span(),
                     format!(
                         "`#[hook]` has no argument `{other}`; \
-                         it has name, about, priority, publishes, requires, ranks"
+                         it has name, about, priority, publishes, requires, ranks, state"
                     ),
                 ));
             }
@@ -112,6 +115,27 @@ fn strings(value: &Expr) -> Result<Vec<String>> {
             "a list of string literals belongs here: `[\"one\", \"two\"]`",
         )),
     }
+}
+
+/// Fields by name: one, or a list of them.
+fn fields(value: &Expr) -> Result<Vec<Ident>> {
+    let elements = match value {
+        Expr::Array(array) => array.elems.iter().collect(),
+        one => vec![one],
+    };
+    let field = |element: &Expr| match element {
+        Expr::Path(path) => path.path.get_ident().cloned(),
+        _ => None,
+    };
+    let fields = elements.into_iter().map(|element| {
+        field(element).ok_or_else(|| {
+            Error::new_spanned(
+                element,
+                "the state is fields of the hook by name: `state = counters`, `state = [best, waited]`",
+            )
+        })
+    });
+    fields.collect()
 }
 
 fn is_all(value: &Expr) -> Result<bool> {

@@ -28,8 +28,44 @@ pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream 
             type Config = ::sconce_plugin_api::NoConfig;
         ));
     }
+    if let Some((save, load)) = state_methods(&arguments.state) {
+        let is_there = |name: &str| block.items.iter().any(|item| is_named(item, name));
+        if is_there("save_state") || is_there("load_state") {
+            let message = "`state = …` writes `save_state` and `load_state`: leave out either";
+            let errors = Error::new_spanned(&block.self_ty, message).to_compile_error();
+            let stand_in = stand_in(&block);
+            return quote! { #errors #stand_in };
+        }
+        block.items.push(save);
+        block.items.push(load);
+    }
     let kind = kind(arguments, &block, &methods);
     quote! { #block #kind }
+}
+
+/// `save_state` and `load_state` of a hook whose state is these fields; `None` if there are none.
+fn state_methods(fields: &[Ident]) -> Option<(ImplItem, ImplItem)> {
+    if fields.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = fields.iter().map(Ident::to_string).collect();
+    let save = parse_quote! {
+        fn save_state(&mut self) -> ::sconce_plugin_api::Result<::std::vec::Vec<u8>> {
+            let mut state = ::sconce_plugin_api::state::Fields::default();
+            #(state.add(#names, &mut self.#fields)?;)*
+            state.to_bytes()
+        }
+    };
+    // All are read before the first is changed.
+    let load = parse_quote! {
+        fn load_state(&mut self, state: &[u8]) -> ::sconce_plugin_api::Result<()> {
+            let mut state = ::sconce_plugin_api::state::Fields::from_bytes(state, &[#(#names),*])?;
+            #(let #fields = state.read(#names, &self.#fields)?;)*
+            #(::sconce_plugin_api::state::restore(&mut self.#fields, #fields)?;)*
+            ::core::result::Result::Ok(())
+        }
+    };
+    Some((save, load))
 }
 
 /// A hook that does nothing, in place of one that cannot be parsed.
@@ -107,7 +143,11 @@ fn overridden(block: &ItemImpl) -> Result<Vec<&'static PointMethod>, Error> {
 }
 
 fn is_new(item: &ImplItem) -> bool {
-    matches!(item, ImplItem::Fn(function) if function.sig.ident == "new")
+    is_named(item, "new")
+}
+
+fn is_named(item: &ImplItem, name: &str) -> bool {
+    matches!(item, ImplItem::Fn(function) if function.sig.ident == name)
 }
 
 fn combine(errors: &mut Option<Error>, error: Error) {
@@ -159,14 +199,14 @@ fn arm(point: &PointMethod) -> TokenStream {
     let method = Ident::new(point.name, Span::call_site());
     match point.payload {
         None => quote! {
-            #number => ::sconce_plugin_api::Hook::#method(self, &mut call.view()),
+            #number => ::sconce_plugin_api::Hook::#method(self, &mut call.at()),
         },
         Some(payload) => {
             let payload = format_ident!("{payload}");
             quote! {
                 #number => {
                     let payload = call.#payload()?;
-                    ::sconce_plugin_api::Hook::#method(self, &mut call.view(), &payload)
+                    ::sconce_plugin_api::Hook::#method(self, &mut call.at(), &payload)
                 }
             }
         }

@@ -38,6 +38,13 @@ pub enum Asked {
         /// The momentum, from 0 to below 1.
         momentum: f64,
     },
+    /// Set the weight decay.
+    SetWeightDecay {
+        /// The parameter group; `None`: all groups.
+        group: Option<String>,
+        /// The weight decay, finite and not negative.
+        decay: f64,
+    },
     /// Multiply this batch's loss by a finite factor.
     ScaleLoss(f64),
     /// Save a checkpoint.
@@ -171,6 +178,10 @@ impl Request {
                     momentum: number,
                 }
             }
+            Request::SetWeightDecay => Asked::SetWeightDecay {
+                group: group(text),
+                decay: not_negative("a weight decay", number)?,
+            },
             Request::ScaleLoss => {
                 if !number.is_finite() {
                     return Err(format!("a loss scale is finite, found {number}"));
@@ -297,6 +308,7 @@ mod tests {
             (Request::SetLearningRate, -0.1, "", "a learning rate is"),
             (Request::SetLearningRate, f64::NAN, "", "a learning rate is"),
             (Request::SetMomentum, 1.0, "", "below 1, found 1"),
+            (Request::SetWeightDecay, -0.1, "", "a weight decay is"),
             (Request::ScaleLoss, f64::INFINITY, "", "finite, found inf"),
             (Request::SetAccumulation, 0.0, "", "from 1 on, found 0"),
             (Request::SetAccumulation, 1e300, "", "a whole number"),

@@ -25,7 +25,7 @@ impl Request {
                 phase == Phase::Train
                     && matches!(point, P::AfterLoss | P::AfterBackward | P::BeforeUpdate)
             }
-            Request::SetLearningRate | Request::SetMomentum => {
+            Request::SetLearningRate | Request::SetMomentum | Request::SetWeightDecay => {
                 is_between(point) || matches!(point, P::BeforeUpdate | P::AfterLoadCheckpoint)
             }
             Request::ScaleLoss => phase == Phase::Train && point == P::AfterLoss,

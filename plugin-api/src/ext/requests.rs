@@ -114,11 +114,13 @@ pub enum Request {
     RenewStatistics = 22,
     /// At a hook's creation: it publishes the metric named by the text, or the family of metrics, as in `class/*`.
     DeclareMetric = 23,
+    /// Set the weight decay to the number: of the group named by the text, or of all if it is empty.
+    SetWeightDecay = 24,
 }
 
 impl Request {
     /// All requests that this version of the API knows, in the order of their numbers.
-    pub const ALL: [Request; 23] = [
+    pub const ALL: [Request; 24] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -142,6 +144,7 @@ impl Request {
         Request::SetMomentum,
         Request::RenewStatistics,
         Request::DeclareMetric,
+        Request::SetWeightDecay,
     ];
 
     /// Whether it is legal at a hook's creation, and nowhere else: it says something about the hook, and asks nothing of
@@ -183,6 +186,7 @@ impl Request {
             Request::SetMomentum => "set_momentum",
             Request::RenewStatistics => "renew_statistics",
             Request::DeclareMetric => "declare_metric",
+            Request::SetWeightDecay => "set_weight_decay",
         }
     }
 }

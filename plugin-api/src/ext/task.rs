@@ -15,12 +15,13 @@ pub struct TaskTable {
     pub facts: unsafe extern "C" fn(context: *const c_void, json: *mut TextAbi) -> u32,
     /// Number of the optimizer's parameter groups.
     pub group_count: unsafe extern "C" fn(context: *const c_void) -> usize,
-    /// Name and learning rate of the group at `index`; the name is valid until the end of the run.
+    /// Name, learning rate and weight decay of the group at `index`; the name is valid until the end of the run.
     pub group: unsafe extern "C" fn(
         context: *const c_void,
         index: usize,
         name: *mut TextAbi,
         learning_rate: *mut f64,
+        weight_decay: *mut f64,
     ) -> u32,
 }
 

@@ -51,7 +51,7 @@ impl ExactSizeIterator for Values<'_> {}
 impl<'view> Tensor<'view> {
     /// Iterates over the elements as `f64`, in row-major order, whatever their type.
     ///
-    /// Use [`as_slice`](Tensor::as_slice) where speed counts and the type is known. Since 1.2.
+    /// Use [`as_slice`](Tensor::as_slice) where speed counts and the type is known.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl<'view> Tensor<'view> {
     /// Index of the first element, in row-major order, that is NaN or infinite; `None` if there is none, as among
     /// integers.
     ///
-    /// Contiguous `f32` tensors without such elements are read once, at the speed of memory. Since 1.2.
+    /// Contiguous `f32` tensors without such elements are read once, at the speed of memory.
     ///
     /// # Errors
     ///

@@ -11,9 +11,9 @@ use crate::ext::TensorAbi;
 /// It borrows the [`TaskView`](crate::TaskView) exclusively, so no other view of the tensor exists.
 ///
 /// ```
-/// # use sconce_plugin_api::{Result, TaskView};
-/// /// Halves a gradient: at `after_backward` or `before_update`.
-/// fn halve(task: &mut TaskView<'_>) -> Result<()> {
+/// # use sconce_plugin_api::{BeforeUpdate, Result};
+/// /// Halves a gradient.
+/// fn halve(task: &mut BeforeUpdate<'_>) -> Result<()> {
 ///     let mut gradient = task.gradient_mut("fc1.weight")?;
 ///     gradient.map::<f32>(|value| value * 0.5)
 /// }

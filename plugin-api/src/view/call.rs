@@ -1,6 +1,7 @@
 //! A single call of a hook: the view and the mount point's payload.
 
-use super::{Checkpoint, EpochProfile, Failure, Module, Outcome, TaskView};
+use super::moment::Moment;
+use super::{At, Checkpoint, EpochProfile, Failure, Module, Outcome, TaskView};
 use crate::abi::{CheckpointAbi, FailureAbi, ModuleAbi, OutcomeAbi, ProfileAbi, ViewAbi};
 use crate::ext::Tables;
 use crate::{HookError, Result};
@@ -17,10 +18,10 @@ impl<'task> Call<'task> {
         Call { abi, tables }
     }
 
-    /// The view of the running task.
+    /// The running task at the moment of the call; `#[hook]` calls this for the mount point of that moment.
     #[inline]
-    pub fn view(&self) -> TaskView<'task> {
-        TaskView::new(self.abi, self.tables)
+    pub fn at<M: Moment>(&self) -> At<'task, M> {
+        At::new(TaskView::new(self.abi, self.tables))
     }
 
     /// The payload of `after_run`.

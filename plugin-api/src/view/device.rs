@@ -4,10 +4,10 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::TaskView;
+use super::{Storage, TaskView};
 use crate::abi::{ErrorAbi, Status};
 use crate::error::outcome;
-use crate::ext::{Collection, DeviceAbi, DeviceTable, TensorAbi};
+use crate::ext::{DeviceAbi, DeviceTable, TensorAbi};
 use crate::tensor::DType;
 use crate::{HookError, Result};
 
@@ -124,7 +124,7 @@ impl fmt::Debug for DeviceTensor<'_> {
     }
 }
 
-impl TaskView<'_> {
+impl Storage<'_, '_> {
     /// The device that computes.
     ///
     /// # Errors
@@ -132,10 +132,10 @@ impl TaskView<'_> {
     /// If the host lacks `sconce.device/1`, or the hook has a process of its own.
     #[track_caller]
     pub fn device(&self) -> Result<Device<'_>> {
-        let table = Self::table(self.tables.device, DeviceTable::ID)?;
+        let table = TaskView::table(self.task.tables.device, DeviceTable::ID)?;
         let mut abi = DeviceAbi::CPU;
         // SAFETY: the context is that of this call, and the device is ours.
-        let status = unsafe { (table.facts)(self.abi.context, &raw mut abi) };
+        let status = unsafe { (table.facts)(self.task.abi.context, &raw mut abi) };
         if status != Status::OK.0 {
             return Err(HookError::new(
                 "the device is not known to a hook in a process of its own",
@@ -153,37 +153,28 @@ impl TaskView<'_> {
     ///
     /// If there is none, the host lacks `sconce.device/1`, or the hook has a process of its own.
     #[track_caller]
-    pub fn device_tensor(&self, collection: Collection, name: &str) -> Result<DeviceTensor<'_>> {
-        self.on_device(collection, name, false)
+    pub fn on_device(&self, name: &str) -> Result<DeviceTensor<'_>> {
+        self.lend(name, false)
     }
 
-    /// As [`device_tensor`](TaskView::device_tensor), for writing, in the order of the [stream](Device::stream). Legal where its
+    /// As [`on_device`](Storage::on_device), for writing, in the order of the [stream](Device::stream). Legal where its
     /// in-place modification is.
     #[track_caller]
-    pub fn device_tensor_mut(
-        &mut self,
-        collection: Collection,
-        name: &str,
-    ) -> Result<DeviceTensor<'_>> {
-        self.on_device(collection, name, true)
+    pub fn on_device_mut(&mut self, name: &str) -> Result<DeviceTensor<'_>> {
+        self.lend(name, true)
     }
 
     #[track_caller]
-    fn on_device(
-        &self,
-        collection: Collection,
-        name: &str,
-        writable: bool,
-    ) -> Result<DeviceTensor<'_>> {
-        let table = Self::table(self.tables.device, DeviceTable::ID)?;
-        let index = self.index_of(collection, name)?;
+    fn lend(&self, name: &str, writable: bool) -> Result<DeviceTensor<'_>> {
+        let table = TaskView::table(self.task.tables.device, DeviceTable::ID)?;
+        let index = self.task.index_of(self.collection, name)?;
         let mut abi = TensorAbi::EMPTY;
         let mut error = ErrorAbi::new();
         // SAFETY: the context is that of this call; tensor and error are ours.
         let status = unsafe {
             (table.tensor)(
-                self.abi.context,
-                collection as u32,
+                self.task.abi.context,
+                self.collection as u32,
                 index,
                 u32::from(writable),
                 &raw mut abi,

@@ -47,6 +47,18 @@ pub struct ModuleFacts {
     pub kind: String,
 }
 
+/// A parameter group of the optimizer; see [`TaskView::groups`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ParameterGroup<'task> {
+    /// Its name; `default` for that of all parameters in no other group.
+    pub name: &'task str,
+    /// Its learning rate.
+    pub learning_rate: f64,
+    /// Its weight decay.
+    pub weight_decay: f64,
+}
+
 impl<'task> TaskView<'task> {
     /// Names, shapes and sizes that do not change during the run. Parses JSON: call once, at `before_run`.
     ///
@@ -67,31 +79,29 @@ impl<'task> TaskView<'task> {
         serde_json::from_str(text).context("the host's facts can't be read")
     }
 
-    /// Names and learning rates of the optimizer's parameter groups.
+    /// The optimizer's parameter groups, with what is set for each.
     ///
     /// `default`, the group of all parameters in no other group, comes first; the others follow in the
     /// manifest's order.
-    pub fn learning_rates(&self) -> impl Iterator<Item = (&'task str, f64)> {
+    pub fn groups(&self) -> impl Iterator<Item = ParameterGroup<'task>> {
         let (table, context) = (self.tables.task, self.abi.context);
         // SAFETY: the context was provided with this view.
         let count = table.map_or(0, |table| unsafe { (table.group_count)(context) });
         (0..count).filter_map(move |index| {
             let mut name = TextAbi::EMPTY;
-            let mut rate = f64::NAN;
-            // SAFETY: the context was provided with this view; both outputs are local and exclusively ours,
+            let (mut rate, mut decay) = (f64::NAN, f64::NAN);
+            // SAFETY: the context was provided with this view; all outputs are local and exclusively ours,
             // and the host keeps the name alive until the end of the run.
-            unsafe {
-                let status = (table?.group)(context, index, &raw mut name, &raw mut rate);
-                (status == 0).then(|| Some((name.read()?, rate))).flatten()
-            }
+            let name = unsafe {
+                let (rate, decay) = (&raw mut rate, &raw mut decay);
+                let status = (table?.group)(context, index, &raw mut name, rate, decay);
+                (status == 0).then(|| name.read()).flatten()?
+            };
+            Some(ParameterGroup {
+                name,
+                learning_rate: rate,
+                weight_decay: decay,
+            })
         })
-    }
-
-    /// Learning rate of the parameter group with this name; `None` if there is no such group.
-    pub fn learning_rate_of(&self, group: &str) -> Option<f64> {
-        let mut groups = self.learning_rates();
-        groups
-            .find(|(name, _)| *name == group)
-            .map(|(_, rate)| rate)
     }
 }

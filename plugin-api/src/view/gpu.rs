@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use super::TaskView;
 use crate::Result;
-use crate::abi::{ErrorAbi, TextAbi};
+use crate::abi::{ErrorAbi, TextAbi, ViewAbi};
 use crate::error::outcome;
-use crate::ext::{GpuFiguresAbi, GpuSpanAbi, GpuTable};
+use crate::ext::{GpuFiguresAbi, GpuSpanAbi, GpuTable, Tables};
 
 /// Memory and load of the GPU that a run computes on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct Gpu<'task> {
+    abi: &'task ViewAbi,
+    tables: &'task Tables,
     /// Its name, such as `NVIDIA H100 80GB HBM3`.
     pub name: &'task str,
     /// Bytes of the run's tensors.
@@ -28,7 +30,7 @@ pub struct Gpu<'task> {
     pub utilization: Option<f64>,
 }
 
-/// Work of the GPU, see [`TaskView::take_gpu_spans`].
+/// Work of the GPU, see [`Gpu::take_spans`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuSpan {
     /// What it was: `copy`, `forward`, `loss`, `backward`, `update`, and others.
@@ -65,6 +67,8 @@ impl<'task> TaskView<'task> {
         };
         let utilization = figures.utilization;
         Some(Gpu {
+            abi: self.abi,
+            tables: self.tables,
             name: name.unwrap_or_default(),
             used: figures.used,
             peak: figures.peak,
@@ -74,8 +78,10 @@ impl<'task> TaskView<'task> {
             utilization: (utilization >= 0.0).then_some(utilization),
         })
     }
+}
 
-    /// Waits until the GPU has done all that was asked of it, for measurements of time; returns at once on the CPU. The run
+impl Gpu<'_> {
+    /// Waits until the GPU has done all that was asked of it, for measurements of time; the run
     /// gets slower by each such wait.
     ///
     /// # Errors
@@ -83,34 +89,30 @@ impl<'task> TaskView<'task> {
     /// If the GPU has failed.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        let Some(table) = self.tables.gpu.filter(|_| self.gpu().is_some()) else {
-            return Ok(());
-        };
+        let table = TaskView::table(self.tables.gpu, GpuTable::ID)?;
         let mut error = ErrorAbi::new();
         // SAFETY: the context was provided with this view, and the error is borrowed for the call.
         let status = unsafe { (table.synchronize)(self.abi.context, &raw mut error) };
         outcome(status, &error)
     }
 
-    /// Starts or ends recording when the GPU does what; without effect on the CPU. Waits for the GPU when it starts.
+    /// Starts or ends recording when the GPU does what. Waits for the GPU when it starts.
     ///
     /// # Errors
     ///
     /// If the GPU has failed.
     #[track_caller]
-    pub fn record_gpu(&self, is_on: bool) -> Result<()> {
-        let Some(table) = self.tables.gpu.filter(|_| self.gpu().is_some()) else {
-            return Ok(());
-        };
+    pub fn record(&self, is_on: bool) -> Result<()> {
+        let table = TaskView::table(self.tables.gpu, GpuTable::ID)?;
         let mut error = ErrorAbi::new();
         // SAFETY: the context was provided with this view, and the error is borrowed for the call.
         let status = unsafe { (table.record)(self.abi.context, u32::from(is_on), &raw mut error) };
         outcome(status, &error)
     }
 
-    /// Takes what was [recorded](TaskView::record_gpu), in the order in which the work was queued. Waits for the last of it,
-    /// and allocates. Empty on the CPU.
-    pub fn take_gpu_spans(&self) -> Vec<GpuSpan> {
+    /// Takes what was [recorded](Gpu::record), in the order in which the work was queued. Waits for the last of it,
+    /// and allocates.
+    pub fn take_spans(&self) -> Vec<GpuSpan> {
         let Some(table) = self.tables.gpu else {
             return Vec::new();
         };

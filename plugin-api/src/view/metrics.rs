@@ -75,7 +75,7 @@ impl<'task> TaskView<'task> {
     /// If the name is empty, longer than 256 bytes, contains control characters, or belongs to a metric of
     /// the task (`loss`).
     #[track_caller]
-    pub fn publish_metric(&mut self, name: &str, value: f64) -> Result<()> {
+    pub fn publish_metric(&self, name: &str, value: f64) -> Result<()> {
         let table = Self::table(self.tables.metrics, MetricsTable::ID)?;
         let mut error = ErrorAbi::new();
         // SAFETY: the context was provided with this view; name and error are borrowed for the call.

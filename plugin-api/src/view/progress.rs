@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::TaskView;
 use crate::abi::ViewAbi;
 
-impl TaskView<'_> {
+impl<'task> TaskView<'task> {
     /// Number of finished training epochs.
     ///
     /// It is 0 during the first epoch, and advances before `after_epoch(train)`: there, in the validation
@@ -55,29 +55,16 @@ impl TaskView<'_> {
         self.abi.batch == self.abi.batches
     }
 
-    /// Number of samples in the current batch; 0 if there is none.
-    pub fn batch_size(&self) -> u64 {
-        self.abi.batch_size
-    }
-
     /// Number of training samples processed in the whole run, by all ranks.
     pub fn samples(&self) -> u64 {
         self.abi.samples
-    }
-
-    /// Whether the optimizer steps at the end of this batch.
-    ///
-    /// Under gradient accumulation this is true for every n-th batch and the last one of the epoch, otherwise
-    /// always.
-    pub fn is_update_due(&self) -> bool {
-        self.abi.flags & ViewAbi::UPDATES != 0
     }
 
     /// Loss of the current batch, its mean over the samples; between batches, that of the pass's last batch.
     ///
     /// On a GPU the host waits until the loss has been computed, and gives the GPU no further work meanwhile: a hook
     /// that is called for each batch but needs the losses now and then asks for
-    /// [`recent_losses`](TaskView::recent_losses).
+    /// [`recent`](Losses::recent) ones ([`losses`](TaskView::losses)).
     ///
     /// `None` before the first batch, and if a hook has skipped the batch.
     pub fn loss(&self) -> Option<f64> {
@@ -94,27 +81,11 @@ impl TaskView<'_> {
         (status == 0).then_some(loss)
     }
 
-    /// Whether the current or last batch has a [`loss`](TaskView::loss), without waiting for it.
-    pub fn has_loss(&self) -> bool {
-        self.abi.flags & (ViewAbi::HAS_LOSS | ViewAbi::LOSS_WAITS) != 0
-    }
-
-    /// Whether the batch's loss is still being computed on a GPU, so that [`loss`](TaskView::loss) would wait for it.
-    pub fn is_loss_awaited(&self) -> bool {
-        self.abi.flags & ViewAbi::LOSS_WAITS != 0
-    }
-
-    /// The losses of the last training batches, at most `count`, the newest last: those of batches whose loss was
-    /// [awaited](TaskView::is_loss_awaited). Waits for the last of them, and allocates. At most the last 1,024 are known.
-    pub fn recent_losses(&self, count: usize) -> Vec<f64> {
-        let Some(table) = self.tables.loss else {
-            return Vec::new();
-        };
-        let mut losses = vec![f64::NAN; count.min(1024)];
-        // SAFETY: the context was provided with this view, and `losses` has room for as many values as it is long.
-        let found = unsafe { (table.recent)(self.abi.context, losses.as_mut_ptr(), losses.len()) };
-        losses.truncate(found);
-        losses
+    /// What is known of losses without waiting for a GPU.
+    pub fn losses(&self) -> Losses<'task> {
+        Losses {
+            view: TaskView::new(self.abi, self.tables),
+        }
     }
 
     /// The optimizer's learning rate: that of the parameter group `default`.
@@ -139,5 +110,36 @@ impl TaskView<'_> {
         // SAFETY: the context was provided with this view.
         let seconds = unsafe { (run.remaining_seconds)(self.abi.context) };
         Duration::try_from_secs_f64(seconds).ok()
+    }
+}
+
+/// What is known of a run's losses without waiting for a GPU; see [`TaskView::losses`].
+pub struct Losses<'task> {
+    view: TaskView<'task>,
+}
+
+impl Losses<'_> {
+    /// Whether the current or last batch has a [`loss`](TaskView::loss), without waiting for it.
+    pub fn is_known(&self) -> bool {
+        self.view.abi.flags & (ViewAbi::HAS_LOSS | ViewAbi::LOSS_WAITS) != 0
+    }
+
+    /// Whether the batch's loss is still being computed on a GPU, so that [`loss`](TaskView::loss) would wait for it.
+    pub fn is_awaited(&self) -> bool {
+        self.view.abi.flags & ViewAbi::LOSS_WAITS != 0
+    }
+
+    /// The losses of the last training batches, at most `count`, the newest last: those of batches whose loss was
+    /// [awaited](Losses::is_awaited). Waits for the last of them, and allocates. At most the last 1,024 are known.
+    pub fn recent(&self, count: usize) -> Vec<f64> {
+        let Some(table) = self.view.tables.loss else {
+            return Vec::new();
+        };
+        let mut losses = vec![f64::NAN; count.min(1024)];
+        // SAFETY: the context was provided with this view, and `losses` has room for as many values as it is long.
+        let found =
+            unsafe { (table.recent)(self.view.abi.context, losses.as_mut_ptr(), losses.len()) };
+        losses.truncate(found);
+        losses
     }
 }

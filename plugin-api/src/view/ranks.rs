@@ -47,7 +47,7 @@ impl<'task> TaskView<'task> {
 ///         Ok(Hard(0))
 ///     }
 ///
-///     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
 ///         let counts = task.phase() == Phase::Train && !task.ranks().is_repeated();
 ///         if counts && task.loss().is_some_and(|loss| loss > 1.0) {
 ///             self.0 += task.batch_size();
@@ -55,7 +55,7 @@ impl<'task> TaskView<'task> {
 ///         Ok(())
 ///     }
 ///
-///     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
 ///         if task.phase() != Phase::Train {
 ///             return Ok(());
 ///         }

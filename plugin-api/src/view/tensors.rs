@@ -1,6 +1,11 @@
 //! Parameters, gradients, the batch and the optimizer's state.
 
-use super::TaskView;
+use super::moment::{
+    ChangesGradients, ChangesInputs, ChangesOutputs, ChangesParameters, HasBatch, HasOutputs,
+    Moment,
+};
+use super::{At, TaskView};
+use crate::abi::ViewAbi;
 use crate::abi::{ErrorAbi, Status, TextAbi};
 use crate::error::outcome;
 use crate::ext::{Collection, TensorAbi, TensorsTable};
@@ -10,7 +15,7 @@ use crate::{HookError, Result};
 impl TaskView<'_> {
     /// The model's parameters and buffers, in order of registration. Copies nothing.
     pub fn parameters(&self) -> Tensors<'_> {
-        Tensors::new(self, Collection::Parameters)
+        self.tensors(Collection::Parameters)
     }
 
     /// The parameter or buffer with this name.
@@ -23,127 +28,17 @@ impl TaskView<'_> {
         self.find(Collection::Parameters, name)
     }
 
-    /// A parameter or buffer for in-place modification.
+    /// The tensors of a collection: parameters, gradients, what hooks have published, the optimizer's state under names such
+    /// as `fc1.weight.exp_avg`, and others. Copies nothing.
     ///
-    /// Legal where no forward or backward pass is in progress: at `before_run`, before and after loops and
-    /// epochs, at `after_iter`, `after_cycle`, `after_update` and `after_load_checkpoint`.
-    #[track_caller]
-    pub fn parameter_mut(&mut self, name: &str) -> Result<TensorMut<'_>> {
-        self.find_mut(Collection::Parameters, name)
-    }
-
-    /// Modifies every parameter and buffer in place.
-    ///
-    /// Legal where [`parameter_mut`](TaskView::parameter_mut) is.
-    #[track_caller]
-    pub fn for_each_parameter(
-        &mut self,
-        change: impl FnMut(TensorMut<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.for_each(Collection::Parameters, change)
-    }
-
-    /// The gradients, under their parameters' names; empty at points without gradients.
-    ///
-    /// At `after_backward` they are those of the batch, at `before_update` the sums over all batches of the
-    /// update.
-    pub fn gradients(&self) -> Tensors<'_> {
-        Tensors::new(self, Collection::Gradients)
-    }
-
-    /// The gradient of the parameter with this name.
-    #[track_caller]
-    pub fn gradient(&self, name: &str) -> Result<Tensor<'_>> {
-        self.find(Collection::Gradients, name)
-    }
-
-    /// A gradient for in-place modification. Legal at `after_backward` and `before_update`.
-    #[track_caller]
-    pub fn gradient_mut(&mut self, name: &str) -> Result<TensorMut<'_>> {
-        self.find_mut(Collection::Gradients, name)
-    }
-
-    /// Modifies every gradient in place. Legal at `after_backward` and `before_update`.
-    #[track_caller]
-    pub fn for_each_gradient(
-        &mut self,
-        change: impl FnMut(TensorMut<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.for_each(Collection::Gradients, change)
-    }
-
-    /// Inputs of the batch; available from `before_iter` to `after_iter`.
-    #[track_caller]
-    pub fn inputs(&self) -> Result<Tensor<'_>> {
-        self.find(Collection::Batch, "inputs")
-    }
-
-    /// Inputs of the batch for in-place modification. Legal at `before_iter`.
-    #[track_caller]
-    pub fn inputs_mut(&mut self) -> Result<TensorMut<'_>> {
-        self.find_mut(Collection::Batch, "inputs")
-    }
-
-    /// Targets of the batch; available from `before_iter` to `after_iter`.
-    #[track_caller]
-    pub fn targets(&self) -> Result<Tensor<'_>> {
-        self.find(Collection::Batch, "targets")
-    }
-
-    /// Indices of the batch's samples in the phase's data set, from 0, with shape (samples) and type `u32`.
-    ///
-    /// Available from `before_iter` to `after_iter`; not among the [`variables`](TaskView::variables). Since
-    /// 1.2.
-    ///
-    /// # Errors
-    ///
-    /// If there is no batch, or the host does not provide the indices.
-    #[track_caller]
-    pub fn sample_indices(&self) -> Result<Tensor<'_>> {
-        self.find(Collection::Batch, "indices")
-    }
-
-    /// The model's outputs; available from `after_forward` to `after_iter`.
-    #[track_caller]
-    pub fn outputs(&self) -> Result<Tensor<'_>> {
-        self.find(Collection::Batch, "outputs")
-    }
-
-    /// The model's outputs for in-place modification, before the loss is computed. Legal at `after_forward`.
-    ///
-    /// The backward pass treats the modification as the identity: gradients pass through unchanged.
-    #[track_caller]
-    pub fn outputs_mut(&mut self) -> Result<TensorMut<'_>> {
-        self.find_mut(Collection::Batch, "outputs")
-    }
-
-    /// The batch's tensors by name: `inputs`, `targets`, `outputs`, `loss` (a scalar), and others of the
-    /// task.
-    pub fn variables(&self) -> Tensors<'_> {
-        Tensors::new(self, Collection::Batch)
-    }
-
-    /// The tensor of the batch with this name.
-    ///
-    /// # Errors
-    ///
-    /// If there is none at this point of the run; the message suggests the nearest name.
-    #[track_caller]
-    pub fn variable(&self, name: &str) -> Result<Tensor<'_>> {
-        self.find(Collection::Batch, name)
-    }
-
-    /// The optimizer's state tensors, under names such as `fc1.weight.exp_avg`. Copies nothing.
-    ///
-    /// Empty before the first update.
-    pub fn optimizer_state(&self) -> Tensors<'_> {
-        Tensors::new(self, Collection::Optimizer)
-    }
-
-    /// The optimizer's state tensor with this name.
-    #[track_caller]
-    pub fn optimizer_tensor(&self, name: &str) -> Result<Tensor<'_>> {
-        self.find(Collection::Optimizer, name)
+    /// A collection that there is not at this point is empty. See also [`storage`](TaskView::storage).
+    pub fn tensors(&self, collection: Collection) -> Tensors<'_> {
+        Tensors {
+            count: self.count(collection),
+            view: self,
+            collection,
+            next: 0,
+        }
     }
 
     #[track_caller]
@@ -168,26 +63,8 @@ impl TaskView<'_> {
         unsafe { TensorMut::borrowed(abi) }
     }
 
-    /// A tensor of one collection for reading and one of another for writing.
-    ///
-    /// The two collections must not share elements.
     #[track_caller]
-    pub(super) fn find_both(
-        &mut self,
-        (read, read_name): (Collection, &str),
-        (write, write_name): (Collection, &str),
-    ) -> Result<(Tensor<'_>, TensorMut<'_>)> {
-        let index = self.index_of(write, write_name)?;
-        let written = self.at(write, index, true)?;
-        let written = written.ok_or_else(|| none(write_name))?;
-        let read = self.find(read, read_name)?;
-        // SAFETY: as in `find_mut`; the only other view is of a tensor of another collection, which shares no
-        // elements with this one.
-        Ok((read, unsafe { TensorMut::borrowed(written) }?))
-    }
-
-    #[track_caller]
-    fn for_each(
+    pub(super) fn for_each(
         &mut self,
         collection: Collection,
         mut change: impl FnMut(TensorMut<'_>) -> Result<()>,
@@ -267,13 +144,26 @@ pub struct Tensors<'view> {
 }
 
 impl<'view> Tensors<'view> {
-    fn new(view: &'view TaskView<'_>, collection: Collection) -> Self {
-        Tensors {
-            count: view.count(collection),
-            view,
-            collection,
-            next: 0,
-        }
+    /// The tensor with this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none at this point; the message suggests the nearest name.
+    #[track_caller]
+    pub fn named(&self, name: &str) -> Result<Tensor<'view>> {
+        self.view.find(self.collection, name)
+    }
+
+    /// Whether there is a tensor of this name at this point, such as the gradient of a parameter that may be frozen.
+    ///
+    /// Looks at no element: nothing is copied from a GPU, as it is by [`named`](Tensors::named) and the like.
+    ///
+    /// # Errors
+    ///
+    /// If the host refuses to say.
+    #[track_caller]
+    pub fn has(&self, name: &str) -> Result<bool> {
+        self.view.has_tensor(self.collection, name)
     }
 }
 
@@ -292,5 +182,171 @@ impl<'view> Iterator for Tensors<'view> {
             }
         }
         None
+    }
+}
+
+impl<M: Moment> At<'_, M> {
+    /// A parameter or buffer for in-place modification.
+    #[track_caller]
+    pub fn parameter_mut(&mut self, name: &str) -> Result<TensorMut<'_>>
+    where
+        M: ChangesParameters,
+    {
+        self.find_mut(Collection::Parameters, name)
+    }
+
+    /// Modifies every parameter and buffer in place.
+    #[track_caller]
+    pub fn for_each_parameter(
+        &mut self,
+        change: impl FnMut(TensorMut<'_>) -> Result<()>,
+    ) -> Result<()>
+    where
+        M: ChangesParameters,
+    {
+        self.for_each(Collection::Parameters, change)
+    }
+
+    /// The gradients, under their parameters' names.
+    ///
+    /// At `after_backward` they are those of the batch, at `before_update` the sums over all batches of the
+    /// update.
+    pub fn gradients(&self) -> Tensors<'_>
+    where
+        M: ChangesGradients,
+    {
+        self.tensors(Collection::Gradients)
+    }
+
+    /// The gradient of the parameter with this name.
+    #[track_caller]
+    pub fn gradient(&self, name: &str) -> Result<Tensor<'_>>
+    where
+        M: ChangesGradients,
+    {
+        self.find(Collection::Gradients, name)
+    }
+
+    /// A gradient for in-place modification.
+    #[track_caller]
+    pub fn gradient_mut(&mut self, name: &str) -> Result<TensorMut<'_>>
+    where
+        M: ChangesGradients,
+    {
+        self.find_mut(Collection::Gradients, name)
+    }
+
+    /// Modifies every gradient in place.
+    #[track_caller]
+    pub fn for_each_gradient(
+        &mut self,
+        change: impl FnMut(TensorMut<'_>) -> Result<()>,
+    ) -> Result<()>
+    where
+        M: ChangesGradients,
+    {
+        self.for_each(Collection::Gradients, change)
+    }
+
+    /// Number of samples in the current batch.
+    pub fn batch_size(&self) -> u64
+    where
+        M: HasBatch,
+    {
+        self.abi.batch_size
+    }
+
+    /// Whether the optimizer steps at the end of this batch.
+    ///
+    /// Under gradient accumulation this is true for every n-th batch and the last one of the epoch, otherwise
+    /// always.
+    pub fn is_update_due(&self) -> bool
+    where
+        M: HasBatch,
+    {
+        self.abi.flags & ViewAbi::UPDATES != 0
+    }
+
+    /// Inputs of the batch.
+    #[track_caller]
+    pub fn inputs(&self) -> Result<Tensor<'_>>
+    where
+        M: HasBatch,
+    {
+        self.find(Collection::Batch, "inputs")
+    }
+
+    /// Inputs of the batch for in-place modification.
+    #[track_caller]
+    pub fn inputs_mut(&mut self) -> Result<TensorMut<'_>>
+    where
+        M: ChangesInputs,
+    {
+        self.find_mut(Collection::Batch, "inputs")
+    }
+
+    /// Targets of the batch.
+    #[track_caller]
+    pub fn targets(&self) -> Result<Tensor<'_>>
+    where
+        M: HasBatch,
+    {
+        self.find(Collection::Batch, "targets")
+    }
+
+    /// Indices of the batch's samples in the phase's data set, from 0, with shape (samples) and type `u32`. They are not
+    /// among the [`variables`](At::variables).
+    ///
+    /// # Errors
+    ///
+    /// If the host does not provide the indices.
+    #[track_caller]
+    pub fn sample_indices(&self) -> Result<Tensor<'_>>
+    where
+        M: HasBatch,
+    {
+        self.find(Collection::Batch, "indices")
+    }
+
+    /// The model's outputs.
+    #[track_caller]
+    pub fn outputs(&self) -> Result<Tensor<'_>>
+    where
+        M: HasOutputs,
+    {
+        self.find(Collection::Batch, "outputs")
+    }
+
+    /// The model's outputs for in-place modification, before the loss is computed.
+    ///
+    /// The backward pass treats the modification as the identity: gradients pass through unchanged.
+    #[track_caller]
+    pub fn outputs_mut(&mut self) -> Result<TensorMut<'_>>
+    where
+        M: ChangesOutputs,
+    {
+        self.find_mut(Collection::Batch, "outputs")
+    }
+
+    /// The batch's tensors by name: `inputs`, `targets`, `outputs`, `loss` (a scalar), and others of the
+    /// task.
+    pub fn variables(&self) -> Tensors<'_>
+    where
+        M: HasBatch,
+    {
+        self.tensors(Collection::Batch)
+    }
+
+    /// The tensor of the batch with this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none at this point of the run; the message suggests the nearest name.
+    #[track_caller]
+    pub fn variable(&self, name: &str) -> Result<Tensor<'_>>
+    where
+        M: HasBatch,
+    {
+        self.find(Collection::Batch, name)
     }
 }

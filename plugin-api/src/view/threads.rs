@@ -30,14 +30,13 @@ impl<'task> TaskView<'task> {
 
 /// The host's threads, for the duration of a call.
 ///
-/// If the host doesn't provide them (before 1.2), all work is done on the calling thread.
+/// If the host doesn't provide them, all work is done on the calling thread.
 ///
 /// ```
 /// # use sconce_plugin_api::prelude::*;
-/// fn follow(task: &mut TaskView<'_>) -> Result<()> {
-///     let threads = task.threads();
-///     let (now, mut mean) = task.parameter_and_published_mut("fc1.weight", "mean/fc1.weight")?;
-///     threads.zip(mean.as_mut_slice::<f32>()?, now.as_slice::<f32>()?, |mean, now| {
+/// fn follow(task: &TaskView<'_>, mean: &mut [f32]) -> Result<()> {
+///     let now = task.parameter("fc1.weight")?;
+///     task.threads().zip(mean, now.as_slice::<f32>()?, |mean, now| {
 ///         for (mean, now) in mean.iter_mut().zip(now) {
 ///             *mean += 0.5 * (now - *mean);
 ///         }

@@ -7,7 +7,7 @@ use super::TaskView;
 use crate::abi::{ErrorAbi, Status, TextAbi};
 use crate::error::outcome;
 use crate::ext::{Collection, Keep, TensorAbi, ValuesTable};
-use crate::tensor::{Element, MOST_DIMENSIONS, Tensor, TensorMut};
+use crate::tensor::{Element, MOST_DIMENSIONS, TensorMut};
 use crate::{Context, HookError, Result};
 
 impl TaskView<'_> {
@@ -84,16 +84,6 @@ impl TaskView<'_> {
         self.set_tensor(keep, name, shape, elements)
     }
 
-    /// The tensor published under a name. Copies nothing.
-    ///
-    /// # Errors
-    ///
-    /// If there is none; the message suggests the nearest name.
-    #[track_caller]
-    pub fn published_tensor(&self, name: &str) -> Result<Tensor<'_>> {
-        self.find(Collection::Published, name)
-    }
-
     /// A published tensor for in-place modification. Legal at every mount point.
     ///
     /// # Errors
@@ -103,35 +93,6 @@ impl TaskView<'_> {
     #[track_caller]
     pub fn published_tensor_mut(&mut self, name: &str) -> Result<TensorMut<'_>> {
         self.find_mut(Collection::Published, name)
-    }
-
-    /// A parameter for reading and a published tensor for in-place modification, both at once.
-    ///
-    /// This allows a running average to be updated in one pass. The rules of
-    /// [`published_tensor_mut`](TaskView::published_tensor_mut) apply.
-    ///
-    /// ```
-    /// # use sconce_plugin_api::{Result, TaskView};
-    /// fn average(task: &mut TaskView<'_>) -> Result<()> {
-    ///     let (now, mut mean) = task.parameter_and_published_mut("fc1.weight", "ema/fc1.weight")?;
-    ///     let now = now.as_slice::<f32>()?;
-    ///     for (mean, now) in mean.as_mut_slice::<f32>()?.iter_mut().zip(now) {
-    ///         *mean += 0.01 * (now - *mean);
-    ///     }
-    ///     Ok(())
-    /// }
-    /// ```
-    #[track_caller]
-    pub fn parameter_and_published_mut(
-        &mut self,
-        parameter: &str,
-        published: &str,
-    ) -> Result<(Tensor<'_>, TensorMut<'_>)> {
-        // The two never share an element: a published tensor is the host's copy.
-        self.find_both(
-            (Collection::Parameters, parameter),
-            (Collection::Published, published),
-        )
     }
 
     /// Withdraws the value or tensor published under a name; does nothing if there is none.
@@ -148,47 +109,8 @@ impl TaskView<'_> {
         outcome(status, &error)
     }
 
-    /// Adds an entry to the checkpoint that is about to be saved. Legal at `before_save_checkpoint`.
-    ///
-    /// It is meant for readers of the checkpoint; the hook's own state belongs in
-    /// [`save_state`](crate::Hook::save_state).
     #[track_caller]
-    pub fn add_to_checkpoint<T: Serialize + ?Sized>(
-        &mut self,
-        name: &str,
-        value: &T,
-    ) -> Result<()> {
-        self.set_value(Keep::Checkpoint, name, value)
-    }
-
-    /// Adds a tensor to the checkpoint that is about to be saved. Legal at `before_save_checkpoint`.
-    #[track_caller]
-    pub fn add_tensor_to_checkpoint<T: Element>(
-        &mut self,
-        name: &str,
-        shape: &[usize],
-        elements: &[T],
-    ) -> Result<()> {
-        self.set_tensor(Keep::Checkpoint, name, shape, elements)
-    }
-
-    /// An extra entry of the current checkpoint; `None` if there is none of that name.
-    ///
-    /// At `before_save_checkpoint` these are the entries added so far, at `after_load_checkpoint` those of
-    /// the loaded checkpoint.
-    #[track_caller]
-    pub fn in_checkpoint<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
-        self.get_value(Keep::Checkpoint, name)
-    }
-
-    /// An extra tensor of the current checkpoint, as for [`in_checkpoint`](TaskView::in_checkpoint).
-    #[track_caller]
-    pub fn tensor_in_checkpoint(&self, name: &str) -> Result<Tensor<'_>> {
-        self.find(Collection::Checkpoint, name)
-    }
-
-    #[track_caller]
-    fn set_value<T: Serialize + ?Sized>(
+    pub(super) fn set_value<T: Serialize + ?Sized>(
         &mut self,
         keep: Keep,
         name: &str,
@@ -211,7 +133,11 @@ impl TaskView<'_> {
     }
 
     #[track_caller]
-    fn get_value<T: DeserializeOwned>(&self, keep: Keep, name: &str) -> Result<Option<T>> {
+    pub(super) fn get_value<T: DeserializeOwned>(
+        &self,
+        keep: Keep,
+        name: &str,
+    ) -> Result<Option<T>> {
         let table = Self::table(self.tables.values, ValuesTable::ID)?;
         let mut json = TextAbi::EMPTY;
         // SAFETY: the context was provided with this view; the name is borrowed for the call, and the host
@@ -235,7 +161,7 @@ impl TaskView<'_> {
     }
 
     #[track_caller]
-    fn set_tensor<T: Element>(
+    pub(super) fn set_tensor<T: Element>(
         &mut self,
         keep: Keep,
         name: &str,

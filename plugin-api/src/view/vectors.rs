@@ -20,11 +20,11 @@ use crate::ext::{Change, Collection, Combination, Reduction, VectorsAbi, Vectors
 /// }
 ///
 /// # impl Clip {
-/// fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-///     let squares = task.reduce_vectors(&mut self.gradients, Reduction::Powers(2.0))?;
+/// fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
+///     let squares = self.gradients.reduce(task, Reduction::Powers(2.0))?;
 ///     let norm = squares.iter().sum::<f64>().sqrt();
 ///     if norm > 1.0 {
-///         task.change_vectors(&mut self.gradients, Change::Scale(1.0 / norm))?;
+///         self.gradients.change(task, Change::Scale(1.0 / norm))?;
 ///     }
 ///     Ok(())
 /// }
@@ -94,16 +94,109 @@ impl Vectors {
     }
 }
 
-impl TaskView<'_> {
-    /// Whether a collection has a tensor of this name at this point, such as the gradient of a parameter that may be frozen.
-    ///
-    /// Looks at no element: nothing is copied from a GPU, as it is by [`gradient`](TaskView::gradient) and the like.
+impl Vectors {
+    /// Reduces each tensor, or each slice of each, to a number; results in order.
     ///
     /// # Errors
     ///
-    /// If the host refuses to say, or lacks `sconce.vectors/1` (before 1.3).
+    /// If there is no tensor with one of the names.
     #[track_caller]
-    pub fn has_tensor(&self, collection: Collection, name: &str) -> Result<bool> {
+    pub fn reduce(&mut self, task: &TaskView<'_>, reduction: Reduction) -> Result<&[f64]> {
+        let table = TaskView::table(task.tables.vectors, VectorsTable::ID)?;
+        let found = self.find(task)?;
+        let (kind, number) = reduction.numbers();
+        let results = &mut self.results;
+        loop {
+            let mut needed = 0;
+            let mut error = ErrorAbi::new();
+            // SAFETY: the context was provided with this view; the indices, the results and the rest are borrowed for the
+            // call, and there is room for as many results as is said.
+            let status = unsafe {
+                (table.reduce)(
+                    task.abi.context,
+                    kind,
+                    number,
+                    &raw const found,
+                    results.as_mut_ptr(),
+                    results.len(),
+                    &raw mut needed,
+                    &raw mut error,
+                )
+            };
+            outcome(status, &error)?;
+            if let Some(found) = results.get(..needed) {
+                // The borrow checker takes a returned slice for one of every turn of the loop.
+                let length = found.len();
+                return Ok(&self.results[..length]);
+            }
+            results.resize(needed, 0.0);
+        }
+    }
+
+    /// Changes all tensors in place, or none if there is an error.
+    ///
+    /// Legal where each of them may be changed, such as gradients at `after_backward` and `before_update`.
+    ///
+    /// # Errors
+    ///
+    /// If they may not be changed at this point, are not of floats, are not as many as the numbers of the change.
+    #[track_caller]
+    pub fn change(&mut self, task: &mut TaskView<'_>, change: Change<'_>) -> Result<()> {
+        let table = TaskView::table(task.tables.vectors, VectorsTable::ID)?;
+        let found = self.find(task)?;
+        let mut error = ErrorAbi::new();
+        let status = change.send(|kind, numbers| {
+            // SAFETY: the context was provided with this view; all else is borrowed for the call. The view is borrowed
+            // exclusively, so no other view of the tensors exists.
+            unsafe {
+                (table.change)(
+                    task.abi.context,
+                    kind,
+                    &raw const found,
+                    numbers.as_ptr(),
+                    numbers.len(),
+                    &raw mut error,
+                )
+            }
+        });
+        outcome(status, &error)
+    }
+
+    /// Combines each tensor with that of `from` at the same place, or changes none if there is an error.
+    ///
+    /// # Errors
+    ///
+    /// If there are not as many in both, their shapes or types differ, these may not be changed at this point.
+    #[track_caller]
+    pub fn combine(
+        &mut self,
+        task: &mut TaskView<'_>,
+        from: &mut Vectors,
+        combination: Combination,
+    ) -> Result<()> {
+        let table = TaskView::table(task.tables.vectors, VectorsTable::ID)?;
+        let (found, others) = (self.find(task)?, from.find(task)?);
+        let (kind, weight) = combination.numbers();
+        let mut error = ErrorAbi::new();
+        // SAFETY: as in `change_vectors`.
+        let status = unsafe {
+            (table.combine)(
+                task.abi.context,
+                kind,
+                weight,
+                &raw const found,
+                &raw const others,
+                &raw mut error,
+            )
+        };
+        outcome(status, &error)
+    }
+}
+
+impl TaskView<'_> {
+    /// Whether a collection has a tensor of this name; see [`Tensors::has`](super::Tensors::has).
+    #[track_caller]
+    pub(super) fn has_tensor(&self, collection: Collection, name: &str) -> Result<bool> {
         let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
         let Ok(index) = self.index_of(collection, name) else {
             return Ok(false);
@@ -136,108 +229,5 @@ impl TaskView<'_> {
         }
         outcome(status, &error)?;
         Ok(needed > 0)
-    }
-
-    /// Reduces each tensor, or each slice of each, to a number; results in order.
-    ///
-    /// # Errors
-    ///
-    /// If there is no tensor with one of the names, or the host lacks `sconce.vectors/1` (before 1.3).
-    #[track_caller]
-    pub fn reduce_vectors<'v>(
-        &self,
-        vectors: &'v mut Vectors,
-        reduction: Reduction,
-    ) -> Result<&'v [f64]> {
-        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
-        let found = vectors.find(self)?;
-        let (kind, number) = reduction.numbers();
-        let results = &mut vectors.results;
-        loop {
-            let mut needed = 0;
-            let mut error = ErrorAbi::new();
-            // SAFETY: the context was provided with this view; the indices, the results and the rest are borrowed for the
-            // call, and there is room for as many results as is said.
-            let status = unsafe {
-                (table.reduce)(
-                    self.abi.context,
-                    kind,
-                    number,
-                    &raw const found,
-                    results.as_mut_ptr(),
-                    results.len(),
-                    &raw mut needed,
-                    &raw mut error,
-                )
-            };
-            outcome(status, &error)?;
-            if let Some(found) = results.get(..needed) {
-                // The borrow checker takes a returned slice for one of every turn of the loop.
-                let length = found.len();
-                return Ok(&vectors.results[..length]);
-            }
-            results.resize(needed, 0.0);
-        }
-    }
-
-    /// Changes all tensors in place, or none if there is an error.
-    ///
-    /// Legal where each of them may be changed, such as gradients at `after_backward` and `before_update`.
-    ///
-    /// # Errors
-    ///
-    /// If they may not be changed at this point, are not of floats, are not as many as the numbers of the change, or the host
-    /// lacks `sconce.vectors/1` (before 1.3).
-    #[track_caller]
-    pub fn change_vectors(&mut self, vectors: &mut Vectors, change: Change<'_>) -> Result<()> {
-        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
-        let found = vectors.find(self)?;
-        let mut error = ErrorAbi::new();
-        let status = change.send(|kind, numbers| {
-            // SAFETY: the context was provided with this view; all else is borrowed for the call. This view is borrowed
-            // exclusively, so no other view of the tensors exists.
-            unsafe {
-                (table.change)(
-                    self.abi.context,
-                    kind,
-                    &raw const found,
-                    numbers.as_ptr(),
-                    numbers.len(),
-                    &raw mut error,
-                )
-            }
-        });
-        outcome(status, &error)
-    }
-
-    /// Combines each tensor of `onto` with that of `from` at the same place, or changes none if there is an error.
-    ///
-    /// # Errors
-    ///
-    /// If there are not as many in both, their shapes or types differ, those of `onto` may not be changed at this point, or
-    /// the host lacks `sconce.vectors/1` (before 1.3).
-    #[track_caller]
-    pub fn combine_vectors(
-        &mut self,
-        onto: &mut Vectors,
-        from: &mut Vectors,
-        combination: Combination,
-    ) -> Result<()> {
-        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
-        let (found, others) = (onto.find(self)?, from.find(self)?);
-        let (kind, weight) = combination.numbers();
-        let mut error = ErrorAbi::new();
-        // SAFETY: as in `change_vectors`.
-        let status = unsafe {
-            (table.combine)(
-                self.abi.context,
-                kind,
-                weight,
-                &raw const found,
-                &raw const others,
-                &raw mut error,
-            )
-        };
-        outcome(status, &error)
     }
 }

@@ -166,6 +166,7 @@ impl<'a> Drive<'a> {
             learning_rate: script.model.learning_rate * scale,
             scale,
             momentum: MOMENTUM,
+            weight_decay: 0.0,
         };
         let others = script
             .model

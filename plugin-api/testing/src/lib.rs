@@ -12,7 +12,7 @@
 //! crate-type = ["cdylib", "rlib"] # the second one for tests in `tests/`
 //!
 //! [dev-dependencies]
-//! sconce-plugin-testing = "1.3"
+//! sconce-plugin-testing = "1.0"
 //! serde_json = "1"
 //! ```
 //!
@@ -42,7 +42,7 @@
 //!         Ok(GoodEnough(config.accuracy))
 //!     }
 //!
-//!     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!     fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
 //!         match task.metric_of(Phase::Val, "accuracy") {
 //!             Some(accuracy) if accuracy >= self.0 => task.stop("good enough"),
 //!             _ => Ok(()),
@@ -81,7 +81,7 @@
 //!         Ok(Half)
 //!     }
 //!
-//!     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!     fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
 //!         task.for_each_gradient(|mut gradient| gradient.map::<f32>(|g| g / 2.0))
 //!     }
 //! }
@@ -118,7 +118,7 @@
 //!         Ok(Forgetful(0))
 //!     }
 //!
-//!     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
 //!         self.0 += 1;
 //!         task.publish_metric("count", f64::from(self.0))
 //!     }
@@ -144,14 +144,14 @@
 //!         Ok(Samples(0))
 //!     }
 //!
-//!     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
 //!         if task.phase() == Phase::Train && !task.ranks().is_repeated() {
 //!             self.0 += task.batch_size();
 //!         }
 //!         Ok(())
 //!     }
 //!
-//!     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
 //!         if task.phase() == Phase::Train {
 //!             let mut samples = [self.0];
 //!             task.ranks().sum_u64(&mut samples)?;

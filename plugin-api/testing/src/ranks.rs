@@ -181,14 +181,14 @@ mod tests {
             Ok(Counter(0))
         }
 
-        fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
             if task.phase() == Phase::Train && !task.ranks().is_repeated() {
                 self.0 += task.batch_size();
             }
             Ok(())
         }
 
-        fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
             if task.phase() != Phase::Train {
                 return Ok(());
             }
@@ -265,11 +265,11 @@ mod tests {
                 .ok_or_else(|| HookError::new("no such point"))
         }
 
-        fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
             self.gather(task)
         }
 
-        fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
             self.gather(task)
         }
     }
@@ -320,7 +320,7 @@ mod tests {
             Ok(Careless(config.gathers))
         }
 
-        fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
             if self.0 {
                 return task.ranks().gather(&[]).map(drop);
             }

@@ -27,6 +27,7 @@ pub(super) struct FakeGroup {
     /// Factor by which a learning rate for all groups is multiplied.
     pub(super) scale: f64,
     pub(super) momentum: f64,
+    pub(super) weight_decay: f64,
 }
 
 /// A stop requested by the hook.

@@ -8,7 +8,7 @@ impl Hook for Mine {
         Ok(Mine)
     }
 
-    fn after_epok(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epok(&mut self, _task: &mut AfterEpoch<'_>) -> Result<()> {
         Ok(())
     }
 

@@ -4,7 +4,7 @@ struct Mine;
 
 #[hook(name = "mine", about = "Can't be created.")]
 impl Hook for Mine {
-    fn after_epoch(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, _task: &mut AfterEpoch<'_>) -> Result<()> {
         Ok(())
     }
 }

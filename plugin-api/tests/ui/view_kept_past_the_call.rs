@@ -10,7 +10,7 @@ impl Hook for Mine {
         Ok(Mine { kept: None })
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.kept = Some(task.parameter("fc1.weight")?.as_slice()?);
         Ok(())
     }

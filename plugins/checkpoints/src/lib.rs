@@ -24,6 +24,7 @@ mod template;
 use std::collections::VecDeque;
 
 use sconce_plugin_api::BEST_CHECKPOINT;
+use sconce_plugin_api::moment::{BetweenIterations, ManagesCheckpoints};
 use sconce_plugin_api::prelude::*;
 
 use config::{Config, OnFailure, Published};
@@ -219,31 +220,35 @@ impl Checkpoints {
     }
 
     /// Requests the pending checkpoint, if it has any tags.
-    fn ask(&mut self, task: &mut TaskView<'_>, pending: Pending) -> Result<()> {
+    fn ask(&mut self, task: &mut At<'_, impl BetweenIterations>, pending: Pending) -> Result<()> {
         let Some(tag) = pending.tags.first() else {
             return Ok(());
         };
         match (self.config.parameters_only, self.config.background) {
-            (false, false) => task.save_checkpoint(tag)?,
-            (false, true) => task.save_in_background(tag)?,
-            (true, false) => task.save_parameters(tag)?,
-            (true, true) => task.save_parameters_in_background(tag)?,
+            (false, false) => task.checkpoint(tag).save()?,
+            (false, true) => task.checkpoint(tag).in_background().save()?,
+            (true, false) => task.checkpoint(tag).parameters_only().save()?,
+            (true, true) => task
+                .checkpoint(tag)
+                .parameters_only()
+                .in_background()
+                .save()?,
         }
         self.pending.push_back(pending);
         Ok(())
     }
 
     /// Requests the copies and deletions that follow once the checkpoint is on disk.
-    fn go_on(&self, task: &mut TaskView<'_>, pending: &Pending) -> Result<()> {
+    fn go_on(&self, task: &mut At<'_, impl ManagesCheckpoints>, pending: &Pending) -> Result<()> {
         let Some((saved, copies)) = pending.tags.split_first() else {
             return Ok(());
         };
         for copy in copies.iter().filter(|copy| *copy != saved) {
-            task.copy_checkpoint(saved, copy)?;
+            task.checkpoint(saved).copy_to(copy)?;
         }
         for doomed in &pending.doomed {
             if !self.state.ledger.is_wanted(doomed) && !pending.tags.contains(doomed) {
-                task.delete_checkpoint(doomed)?;
+                task.checkpoint(doomed).delete()?;
             }
         }
         Ok(())
@@ -285,7 +290,7 @@ impl Checkpoints {
     }
 
     /// Publishes and loads checkpoints at the end of training.
-    fn conclude(&self, task: &mut TaskView<'_>) -> Result<()> {
+    fn conclude(&self, task: &mut At<'_, impl BetweenIterations>) -> Result<()> {
         let ledger = &self.state.ledger;
         let set = self.config.set.as_deref();
         let mut tags: Vec<&str> = Vec::new();
@@ -299,13 +304,13 @@ impl Checkpoints {
             }
         }
         for tag in tags {
-            task.publish_weights(tag, tag, set)?;
+            task.checkpoint(tag).with_set(set).publish(tag)?;
         }
         if !self.config.load_best {
             return Ok(());
         }
         if let Some(tag) = ledger.best(0) {
-            return task.load_parameters(tag, set);
+            return task.checkpoint(tag).with_set(set).load_parameters();
         }
         task.warn("there is no best checkpoint to load: its metric has had no value");
         Ok(())
@@ -344,7 +349,7 @@ impl Hook for Checkpoints {
         })
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() != Phase::Train || !self.has_begun(task) {
             return Ok(());
         }
@@ -363,12 +368,12 @@ impl Hook for Checkpoints {
         self.ask(task, pending)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.state.validated |= task.phase() == Phase::Val && !task.is_initial_validation();
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         let mut pending = self.pending();
         if self.has_begun(task) && task.is_whole() {
             let epochs = self.config.epochs;
@@ -387,7 +392,7 @@ impl Hook for Checkpoints {
         self.note_best(task)
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
@@ -407,7 +412,7 @@ impl Hook for Checkpoints {
 
     fn after_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let is_ours = |pending: &Pending| {
@@ -438,7 +443,7 @@ impl Hook for Checkpoints {
     /// Forgets what is gone, and does what had to follow the save of the loaded checkpoint.
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let is_gone = |_: &str, reference: Option<&CheckpointRef>| {

@@ -311,8 +311,8 @@ impl Hook for SaveFile {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if task.is_resumed() {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
+        if task.resumed().is_some() {
             self.read_sums();
         }
         if self.config.at.contains(&At::Start) {
@@ -321,7 +321,7 @@ impl Hook for SaveFile {
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         if self.config.at.contains(&At::End) {
             return self.copy_all(task);
         }

@@ -86,12 +86,12 @@ impl Hook for Console {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         task.info(report::begin(task));
         Ok(())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         let meter = Meter::start(task.elapsed());
         if task.phase() == Phase::Train {
             self.training = meter;
@@ -104,11 +104,11 @@ impl Hook for Console {
 
     /// Done here and not in `after_iter`, so that a skipped batch doesn't count the previous loss
     /// twice.
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
-        if task.is_loss_awaited() {
+        if task.losses().is_awaited() {
             self.awaited += 1;
         } else if let Some(loss) = task.loss() {
             self.losses.push(loss);
@@ -116,7 +116,7 @@ impl Hook for Console {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             self.evaluation.add(task.batch_size());
             return Ok(());
@@ -138,7 +138,7 @@ impl Hook for Console {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let now = task.elapsed();
         let is_training = task.phase() == Phase::Train;
         let pass = if is_training {
@@ -159,7 +159,7 @@ impl Hook for Console {
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         task.info(report::end(task, outcome));
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Console {
         if awaited == 0 {
             return;
         }
-        for loss in task.recent_losses(awaited.min(self.config.window)) {
+        for loss in task.losses().recent(awaited.min(self.config.window)) {
             self.losses.push(loss);
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! `{"hook": "check", "config": {"monitor": "accuracy", "required": 0.9, "by_epoch": 5}}`
 
+use sconce_plugin_api::moment::Stops;
 use sconce_plugin_api::prelude::*;
 
 /// Which value must be reached, and when.
@@ -58,7 +59,7 @@ struct State {
 }
 
 impl Check {
-    fn miss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn miss(&mut self, task: &mut At<'_, impl Stops>) -> Result<()> {
         if self.state.reached || std::mem::replace(&mut self.state.said, true) {
             return Ok(());
         }
@@ -117,7 +118,7 @@ impl Hook for Check {
         })
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         let Config {
             monitor,
             required,
@@ -146,7 +147,7 @@ impl Hook for Check {
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         let by_epoch = self.config.by_epoch;
         let is_due = by_epoch.is_none_or(|limit| limit > task.epochs());
         if task.phase() == Phase::Train && is_due {

@@ -232,12 +232,12 @@ impl Hook for EarlyStopping {
         })
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.state.validated |= task.phase() == Phase::Val && !task.is_initial_validation();
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         let is_fresh = std::mem::take(&mut self.state.validated)
             || self.config.monitor.phase() == Some(Phase::Train);
         if !is_fresh || !task.is_whole() || task.epoch() <= self.config.start_from {
@@ -265,7 +265,7 @@ impl Hook for EarlyStopping {
             .state
             .judge(&self.config, self.rule, task.epoch(), value);
         if self.config.restore_best && self.state.best_epoch != before {
-            task.save_parameters(&self.name)?;
+            task.checkpoint(&self.name).parameters_only().save()?;
         }
         match verdict {
             Verdict::Stop(reason) => {
@@ -278,7 +278,7 @@ impl Hook for EarlyStopping {
         }
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         let is_late = task.phase() == Phase::Train && task.epoch() > self.config.start_from;
         if is_late
             && self.config.strict
@@ -303,12 +303,12 @@ impl Hook for EarlyStopping {
                 kept.epoch()
             ));
         }
-        task.load_parameters(kept.tag(), None)
+        task.checkpoint(kept.tag()).load_parameters()
     }
 
     fn after_save_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         if checkpoint.asked_by == self.name
@@ -321,7 +321,7 @@ impl Hook for EarlyStopping {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.is_loaded = true;

@@ -32,7 +32,7 @@ impl Search {
 
     /// The place of the first tensor that has a bad element, among those that are searched.
     pub(crate) fn first(&mut self, task: &TaskView<'_>) -> Result<Option<usize>> {
-        let counts = task.reduce_vectors(&mut self.tensors, self.reduction)?;
+        let counts = self.tensors.reduce(task, self.reduction)?;
         Ok(counts.iter().position(|count| *count > 0.0))
     }
 }

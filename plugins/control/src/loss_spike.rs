@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use sconce_plugin_api::moment::SkipsUpdate;
 use sconce_plugin_api::prelude::*;
 
 use crate::roll_back::{self, RollBack, SavedRollBack};
@@ -153,7 +154,7 @@ struct State {
 }
 
 impl LossSpike {
-    fn meet(&mut self, task: &mut TaskView<'_>, loss: f64) -> Result<()> {
+    fn meet(&mut self, task: &mut At<'_, impl SkipsUpdate>, loss: f64) -> Result<()> {
         let iteration = task.iteration();
         let mean = self.losses.mean();
         let mut batches = vec![iteration];
@@ -243,45 +244,51 @@ impl Hook for LossSpike {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         self.roll_back.keep(task)
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train && self.skipped.contains(&task.iteration()) {
             return task.skip_batch();
         }
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let Some(loss) = task.loss().filter(|_| task.phase() == Phase::Train) else {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
+        let Some(mut task) = task.in_training() else {
+            return Ok(());
+        };
+        let Some(loss) = task.loss() else {
             return Ok(());
         };
         let is_spike = self.losses.is_spike(loss, &self.config);
         self.losses.seen += 1;
         if is_spike {
-            return self.meet(task, loss);
+            return self.meet(&mut task, loss);
         }
         self.losses.add(loss, self.config.window);
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        match self.wanted.take_if(|_| task.phase() == Phase::Train) {
-            Some(what) => self.roll_back.ask(task, &what),
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+        let Some(mut task) = task.in_training() else {
+            return Ok(());
+        };
+        match self.wanted.take() {
+            Some(what) => self.roll_back.ask(&mut task, &what),
             None => Ok(()),
         }
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.roll_back.end_epoch(task);
         Ok(())
     }
 
     fn after_save_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.roll_back.saved(checkpoint);
@@ -290,7 +297,7 @@ impl Hook for LossSpike {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.roll_back.loaded(task, checkpoint)

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use sconce_plugin_api::ext::check_tag;
+use sconce_plugin_api::moment::BetweenIterations;
 use sconce_plugin_api::prelude::*;
 
 /// Which metric is watched, and how the hook responds.
@@ -119,7 +120,7 @@ impl State {
 }
 
 impl OnPlateau {
-    fn answer(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
+    fn answer(&mut self, task: &mut At<'_, impl BetweenIterations>, what: &str) -> Result<()> {
         if self.config.action == Action::Stop {
             return task.stop(what);
         }
@@ -134,17 +135,25 @@ impl OnPlateau {
         self.state.answered += 1;
         if self.config.action == Action::Save {
             task.info(what);
-            return task.save_checkpoint(&format!("{}-{}", self.tag, task.epoch()));
+            return task
+                .checkpoint(&format!("{}-{}", self.tag, task.epoch()))
+                .save();
         }
         let Config {
             factor, min_rate, ..
         } = self.config;
         let rates: Vec<(String, f64)> = task
-            .learning_rates()
-            .map(|(group, rate)| (group.to_owned(), (rate * factor).max(min_rate).min(rate)))
+            .groups()
+            .map(|group| {
+                let rate = group.learning_rate;
+                (
+                    group.name.to_owned(),
+                    (rate * factor).max(min_rate).min(rate),
+                )
+            })
             .collect();
         for (group, rate) in &rates {
-            task.set_learning_rate_of(group, *rate)?;
+            task.set_learning_rate(group, *rate)?;
         }
         // The first group is the default one.
         let rate = rates.first().map_or(f64::NAN, |(_, rate)| *rate);
@@ -210,12 +219,12 @@ impl Hook for OnPlateau {
         })
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.state.validated |= task.phase() == Phase::Val && !task.is_initial_validation();
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         let monitor = &self.config.monitor;
         let is_fresh =
             std::mem::take(&mut self.state.validated) || monitor.phase() == Some(Phase::Train);

@@ -2,6 +2,7 @@
 //! `stop-on-nan` and `loss-spike`.
 
 use sconce_plugin_api::ext::{Collection, check_tag};
+use sconce_plugin_api::moment::{BetweenIterations, ChangesSettings, RollsBack};
 use sconce_plugin_api::prelude::*;
 
 use crate::finite::Search;
@@ -91,7 +92,7 @@ impl RollBack {
     }
 
     /// Called at `before_epoch`: saves the checkpoint to roll back to.
-    pub(crate) fn keep(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    pub(crate) fn keep(&mut self, task: &mut At<'_, impl BetweenIterations>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
@@ -106,7 +107,7 @@ impl RollBack {
         }
         // What it is saved over has no place in its own state; if the save fails, it is still the one to go back to.
         self.replaced = self.kept.take();
-        task.save_checkpoint(&self.tag)
+        task.checkpoint(&self.tag).save()
     }
 
     /// Whether the hook's own checkpoint is saved before this epoch.
@@ -131,7 +132,7 @@ impl RollBack {
     }
 
     /// Requests a rollback because of `what`; called where that is legal.
-    pub(crate) fn ask(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
+    pub(crate) fn ask(&mut self, task: &mut At<'_, impl RollsBack>, what: &str) -> Result<()> {
         if self.done >= self.times {
             bail!("{what}, after {} roll backs", self.done);
         }
@@ -141,13 +142,13 @@ impl RollBack {
             "{what}; going back to `{tag}`, {} of at most {} times",
             self.done, self.times
         ));
-        task.roll_back(tag)
+        task.checkpoint(tag).roll_back()
     }
 
     /// Called at `after_load_checkpoint`: lowers the learning rates after this hook's own rollback.
     pub(crate) fn loaded(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut At<'_, impl ChangesSettings>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let loaded = checkpoint.reference();
@@ -176,11 +177,11 @@ impl RollBack {
         }
         let factor = self.factor.powi(i32::try_from(steps).unwrap_or(i32::MAX));
         let rates: Vec<(String, f64)> = task
-            .learning_rates()
-            .map(|(group, rate)| (group.to_owned(), rate * factor))
+            .groups()
+            .map(|group| (group.name.to_owned(), group.learning_rate * factor))
             .collect();
         for (group, rate) in rates {
-            task.set_learning_rate_of(&group, rate)?;
+            task.set_learning_rate(&group, rate)?;
         }
         self.lowered = self.done;
         Ok(())

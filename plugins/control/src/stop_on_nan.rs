@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::Vectors;
 use sconce_plugin_api::ext::Collection;
+use sconce_plugin_api::moment::{SkipsUpdate, Stops};
 use sconce_plugin_api::prelude::*;
 
 use crate::dump;
@@ -130,7 +131,7 @@ impl StopOnNan {
             return Ok(());
         }
         let mut tensors = Vec::new();
-        for variable in task.variables() {
+        for variable in task.tensors(Collection::Batch) {
             tensors.extend(dump::copy(variable.name(), &variable)?);
         }
         if let Some(module) = module {
@@ -153,20 +154,33 @@ impl StopOnNan {
         Ok(())
     }
 
-    /// Responds to a bad value.
-    fn meet(
-        &mut self,
-        task: &mut TaskView<'_>,
-        what: &str,
-        module: Option<&Module<'_>>,
-    ) -> Result<()> {
-        self.dump(task, module)?;
-        let is_update = task.phase() == Phase::Train
-            && matches!(task.point(), Some(Point::AfterLoss | Point::BeforeUpdate));
-        let skips = self.config.action == Action::SkipUpdate && is_update;
+    /// Responds to a bad value where the update can still be left out.
+    fn meet_in_update(&mut self, task: &mut At<'_, impl SkipsUpdate>, what: &str) -> Result<()> {
+        let skips = self.config.action == Action::SkipUpdate;
         if skips {
             task.skip_update()?;
         }
+        self.respond(task, what, None, skips)
+    }
+
+    /// Responds to a bad value.
+    fn meet(
+        &mut self,
+        task: &mut At<'_, impl Stops>,
+        what: &str,
+        module: Option<&Module<'_>>,
+    ) -> Result<()> {
+        self.respond(task, what, module, false)
+    }
+
+    fn respond(
+        &mut self,
+        task: &mut At<'_, impl Stops>,
+        what: &str,
+        module: Option<&Module<'_>>,
+        skips: bool,
+    ) -> Result<()> {
+        self.dump(task, module)?;
         if !std::mem::replace(&mut self.is_bad, true) {
             self.row += 1;
         }
@@ -261,18 +275,18 @@ impl Hook for StopOnNan {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         self.roll_back.keep(task)
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.is_bad = false;
         }
         Ok(())
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         if self.is_due(task, Watched::Outputs) && self.outputs.first(task)?.is_some() {
             return self.meet(
                 task,
@@ -283,18 +297,20 @@ impl Hook for StopOnNan {
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        match task.loss() {
-            Some(loss)
-                if self.is_due(task, Watched::Loss) && is_bad(loss, self.config.infinite) =>
-            {
-                self.meet(task, &format!("the loss is {loss}"), None)
-            }
-            _ => Ok(()),
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
+        let is_due = self.is_due(task, Watched::Loss);
+        let is_bad = |loss: &f64| is_due && is_bad(*loss, self.config.infinite);
+        let Some(loss) = task.loss().filter(is_bad) else {
+            return Ok(());
+        };
+        let what = format!("the loss is {loss}");
+        match task.in_training() {
+            Some(mut task) => self.meet_in_update(&mut task, &what),
+            None => self.meet(task, &what, None),
         }
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         if !self.is_due(task, Watched::Gradients) {
             return Ok(());
         }
@@ -306,10 +322,10 @@ impl Hook for StopOnNan {
             "the gradient of `{}` has a value that is infinite or NaN",
             bad.map_or("?", |gradient| gradient.name())
         );
-        self.meet(task, &what, None)
+        self.meet_in_update(task, &what)
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         if !self.is_due(task, Watched::Parameters) {
             return Ok(());
         }
@@ -324,7 +340,7 @@ impl Hook for StopOnNan {
         self.meet(task, &what, None)
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         if self.is_due(task, Watched::Modules) && !self.is_bad && self.module.first(task)?.is_some()
         {
             let what = format!(
@@ -337,20 +353,20 @@ impl Hook for StopOnNan {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if task.phase() != Phase::Train {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+        let Some(mut task) = task.in_training() else {
             return Ok(());
-        }
+        };
         if !self.is_bad {
             self.row = 0;
         }
         match self.wanted.take() {
-            Some(what) => self.roll_back.ask(task, &what),
+            Some(what) => self.roll_back.ask(&mut task, &what),
             None => Ok(()),
         }
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         match self.wanted.take() {
             Some(what) => self.roll_back.ask(task, &what),
             None => Ok(()),
@@ -359,7 +375,7 @@ impl Hook for StopOnNan {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.roll_back.loaded(task, checkpoint)
@@ -367,14 +383,14 @@ impl Hook for StopOnNan {
 
     fn after_save_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.roll_back.saved(checkpoint);
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.roll_back.end_epoch(task);
         if !self.watches(Watched::Metrics) || !task.epoch().is_multiple_of(self.config.every) {
             return Ok(());

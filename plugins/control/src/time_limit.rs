@@ -2,6 +2,7 @@
 //!
 //! `{"hook": "time-limit", "config": {"minutes": 55, "save": "in-time", "of": "process"}}`
 
+use sconce_plugin_api::moment::BetweenIterations;
 use sconce_plugin_api::prelude::*;
 
 /// How long the run may last.
@@ -20,7 +21,7 @@ pub(crate) struct Config {
     /// Which time is limited. Default `run`.
     of: Of,
     /// When the clock is checked. Default `iteration`.
-    at: At,
+    at: Check,
     /// Stop early enough that the time up to the next check still fits, estimated by the longest
     /// epoch (or iteration) so far. Default false.
     leave_room: bool,
@@ -41,7 +42,7 @@ enum Of {
 /// When the clock is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum At {
+enum Check {
     /// After each iteration: the run stops in mid-epoch.
     Iteration,
     /// After each epoch and its validation.
@@ -55,7 +56,7 @@ impl Default for Config {
             minutes: 0.0,
             seconds: 0.0,
             of: Of::Run,
-            at: At::Iteration,
+            at: Check::Iteration,
             leave_room: false,
             save: None,
         }
@@ -92,14 +93,14 @@ impl Clock {
 }
 
 impl TimeLimit {
-    fn look(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn look(&mut self, task: &mut At<'_, impl BetweenIterations>) -> Result<()> {
         let now = task.elapsed().as_secs_f64();
         let passed = self.clock.look(now, self.config.leave_room);
         if passed < self.limit || std::mem::replace(&mut self.is_over, true) {
             return Ok(());
         }
         if let Some(tag) = &self.config.save {
-            task.save_checkpoint(tag)?;
+            task.checkpoint(tag).save()?;
         }
         task.stop(&format!("the time of {} s is over", self.limit))
     }
@@ -126,22 +127,22 @@ impl Hook for TimeLimit {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         if self.config.of == Of::Process {
             self.clock.began = task.elapsed().as_secs_f64();
         }
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if self.config.at == At::Iteration && task.phase() == Phase::Train {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+        if self.config.at == Check::Iteration && task.phase() == Phase::Train {
             return self.look(task);
         }
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if self.config.at == At::Epoch {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
+        if self.config.at == Check::Epoch {
             return self.look(task);
         }
         Ok(())

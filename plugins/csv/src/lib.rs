@@ -83,7 +83,7 @@ impl Hook for Csv {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let row = Row {
             epoch: task.epoch(),
             iteration: task.iteration(),

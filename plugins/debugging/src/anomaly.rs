@@ -3,6 +3,7 @@
 //!
 //! `{"hook": "anomaly", "config": {"action": "fail"}}`
 
+use sconce_plugin_api::moment::{ChoosesModules, Stops};
 use sconce_plugin_api::prelude::*;
 
 use crate::numbers::{bad, module_of};
@@ -75,7 +76,7 @@ impl Anomaly {
     }
 
     /// Sets whether the hook listens at modules in the iteration that comes next, or that has just begun.
-    fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn listen(&mut self, task: &mut At<'_, impl ChoosesModules>) -> Result<()> {
         let listens = self.is_due(task.iteration());
         if self.listens.replace(listens) == Some(listens) {
             return Ok(());
@@ -105,7 +106,7 @@ impl Anomaly {
     }
 
     /// Responds to a bad value.
-    fn meet(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
+    fn meet(&mut self, task: &mut At<'_, impl Stops>, what: &str) -> Result<()> {
         self.looks = false;
         // The current batch is not counted yet.
         let (epoch, iteration) = (task.epoch(), task.iteration() + 1);
@@ -170,12 +171,12 @@ impl Hook for Anomaly {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.listens = Some(false);
         task.listen_at_modules(false)
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if is_training(task) {
             self.listen(task)
         } else {
@@ -183,7 +184,7 @@ impl Hook for Anomaly {
         }
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if is_training(task) {
             // After a resume `before_epoch` has shown the counters of the epoch's start.
             self.listen(task)?;
@@ -199,7 +200,7 @@ impl Hook for Anomaly {
         Ok(())
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         if !self.looks || !self.config.forward || !is_training(task) {
             return Ok(());
         }
@@ -227,7 +228,7 @@ impl Hook for Anomaly {
         self.meet(task, &what)
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         if self.looks
             && self.config.forward
             && is_training(task)
@@ -241,7 +242,7 @@ impl Hook for Anomaly {
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         if !self.looks || !self.config.forward || !is_training(task) {
             return Ok(());
         }
@@ -257,7 +258,11 @@ impl Hook for Anomaly {
         }
     }
 
-    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_backward(
+        &mut self,
+        task: &mut ModuleBackward<'_>,
+        module: &Module<'_>,
+    ) -> Result<()> {
         if !self.looks || !self.config.backward {
             return Ok(());
         }
@@ -287,7 +292,7 @@ impl Hook for Anomaly {
         Ok(())
     }
 
-    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_backward(&mut self, task: &mut AfterBackward<'_>) -> Result<()> {
         if !self.looks || !self.config.backward {
             return Ok(());
         }
@@ -309,7 +314,7 @@ impl Hook for Anomaly {
         }
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if !is_training(task) {
             return Ok(());
         }

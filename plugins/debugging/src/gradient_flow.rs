@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use sconce_charts::{Line, LineChart};
+use sconce_plugin_api::moment::ChangesGradients;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::spreadsheet;
 
@@ -87,7 +88,7 @@ pub(crate) struct GradientFlow {
 
 impl GradientFlow {
     /// Accumulates the magnitudes of each module's gradients and parameters.
-    fn measure(&mut self, task: &TaskView<'_>) -> Result<()> {
+    fn measure(&mut self, task: &At<'_, impl ChangesGradients>) -> Result<()> {
         for flow in &mut self.flows {
             (flow.gradient, flow.weight) = Default::default();
         }
@@ -248,7 +249,7 @@ impl Hook for GradientFlow {
         })
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         let update = task.update() + 1;
         if !update.is_multiple_of(self.config.every) {
             return Ok(());
@@ -266,7 +267,7 @@ impl Hook for GradientFlow {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.draw()
         } else {
@@ -274,7 +275,7 @@ impl Hook for GradientFlow {
         }
     }
 
-    fn after_run(&mut self, _task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, _task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         self.draw()
     }
 

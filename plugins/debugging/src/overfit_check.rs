@@ -2,6 +2,7 @@
 //!
 //! `{"hook": "overfit-check", "config": {"below": 0.01, "iterations": 200}}`
 
+use sconce_plugin_api::moment::Stops;
 use sconce_plugin_api::prelude::*;
 
 use crate::numbers::magnitude;
@@ -126,7 +127,7 @@ impl OverfitCheck {
         reasons.join("; ")
     }
 
-    fn give_up(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn give_up(&mut self, task: &mut At<'_, impl Stops>) -> Result<()> {
         self.state.is_over = true;
         let Config {
             below,
@@ -169,7 +170,7 @@ impl Hook for OverfitCheck {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if task.phase() != Phase::Train || self.state.is_over {
             return Ok(());
         }
@@ -200,7 +201,7 @@ impl Hook for OverfitCheck {
         Ok(())
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         if self.state.is_over {
             return Ok(());
         }
@@ -227,7 +228,7 @@ impl Hook for OverfitCheck {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() != Phase::Train || self.state.is_over {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! Outputs and targets of a classification, converted from tensors to classes.
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 use crate::numbers;
@@ -68,7 +69,7 @@ impl Classified {
         &mut self,
         outputs: &mut Variable,
         targets: &mut Variable,
-        task: &TaskView<'_>,
+        task: &At<'_, impl HasBatch>,
         threshold: f64,
     ) -> Result<()> {
         let (Some(outputs), Some(targets)) = (outputs.tensor(task)?, targets.tensor(task)?) else {
@@ -128,7 +129,7 @@ impl Shown {
 
     /// Reads the mask of a batch with `places` rows.
     #[track_caller]
-    pub(crate) fn read(&mut self, task: &TaskView<'_>, places: usize) -> Result<()> {
+    pub(crate) fn read(&mut self, task: &At<'_, impl HasBatch>, places: usize) -> Result<()> {
         let Some(mask) = &mut self.mask else {
             return Ok(());
         };

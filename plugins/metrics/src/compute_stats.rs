@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 use crate::contributions::{Contributions, are_divided};
@@ -67,7 +68,7 @@ pub(crate) struct ComputeStats {
 
 impl ComputeStats {
     /// Statistics of the current batch, by variable.
-    fn of_batch(&mut self, task: &TaskView<'_>) -> Result<Vec<Saved>> {
+    fn of_batch(&mut self, task: &At<'_, impl HasBatch>) -> Result<Vec<Saved>> {
         let mut all = Vec::with_capacity(self.watched.len());
         for watched in &mut self.watched {
             watched.variable.read(task, &mut self.values)?;
@@ -79,7 +80,7 @@ impl ComputeStats {
     }
 
     /// Adds the batches of all ranks, once those of an update are done.
-    fn exchange(&mut self, task: &TaskView<'_>, is_left_out: bool) -> Result<()> {
+    fn exchange(&mut self, task: &At<'_, impl HasBatch>, is_left_out: bool) -> Result<()> {
         let own = (!is_left_out).then(|| self.of_batch(task)).transpose()?;
         for batch in self.contributions.exchange(task, own)? {
             for (watched, saved) in self.watched.iter_mut().zip(&batch) {
@@ -127,10 +128,10 @@ impl Hook for ComputeStats {
         })
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let (phase, batch) = (task.phase(), task.batch().saturating_sub(1));
         // A batch skipped by a hook has no outputs.
-        let is_left_out = !task.has_loss() || !batch.is_multiple_of(self.config.every);
+        let is_left_out = !task.losses().is_known() || !batch.is_multiple_of(self.config.every);
         if !phases::has(&self.config.phases, phase) {
             return Ok(());
         }
@@ -149,7 +150,7 @@ impl Hook for ComputeStats {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let phase = task.phase();
         for watched in &mut self.watched {
             let Some(statistics) = watched.phases.of(phase) else {

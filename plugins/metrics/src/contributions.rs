@@ -5,6 +5,7 @@
 //! so that results have the bits of a run of one process, and so that hooks have the same state on all ranks whenever a
 //! checkpoint is saved.
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 use serde::de::DeserializeOwned;
 
@@ -32,7 +33,11 @@ impl<T: Serialize + DeserializeOwned> Contributions<T> {
     /// Adds the contribution of the current batch, if it has one, and returns those of all ranks once the update's batches
     /// are all done. To be called in every iteration of a pass whose batches [are divided](are_divided).
     #[track_caller]
-    pub(crate) fn exchange(&mut self, task: &TaskView<'_>, own: Option<T>) -> Result<Vec<T>> {
+    pub(crate) fn exchange(
+        &mut self,
+        task: &At<'_, impl HasBatch>,
+        own: Option<T>,
+    ) -> Result<Vec<T>> {
         let ranks = task.ranks();
         self.0.extend(own.filter(|_| !ranks.is_repeated()));
         if !task.is_update_due() {

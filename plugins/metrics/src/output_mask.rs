@@ -206,14 +206,14 @@ impl Hook for OutputMask {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let names = task.facts()?.classes;
         self.masked = masked_of(&self.config, &names)?;
         self.classes = Some(names.len());
         Ok(())
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         let is_learning = self.learns() && task.phase() == Phase::Val;
         let is_masked = phases::has(&self.config.phases, task.phase());
         if !is_learning && (!is_masked || self.masked.is_none()) {
@@ -249,7 +249,7 @@ impl Hook for OutputMask {
         written
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if self.learns() && task.phase() == Phase::Val {
             let classes = task.facts()?.classes.len();
             self.masked = Some(

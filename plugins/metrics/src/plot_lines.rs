@@ -184,17 +184,16 @@ impl Hook for PlotLines {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         if self.config.title.is_none() {
             self.title = task.facts()?.run;
         }
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // Hosts before 1.2 call this even though it is left out.
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let is_due = task.iteration().is_multiple_of(self.config.every);
-        if task.phase() != Phase::Train || self.config.by == By::Epoch || !is_due {
+        if task.phase() != Phase::Train || !is_due {
             return Ok(());
         }
         let of_training = self
@@ -211,7 +210,7 @@ impl Hook for PlotLines {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let (phase, by) = (task.phase(), self.config.by);
         // By iteration, training points were added already; by epoch, an interrupted epoch gives none.
         let is_training = phase == Phase::Train;
@@ -237,7 +236,7 @@ impl Hook for PlotLines {
         }
     }
 
-    fn after_cycle(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, _task: &mut AfterCycle<'_>) -> Result<()> {
         self.draw()
     }
 

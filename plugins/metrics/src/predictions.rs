@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::spreadsheet;
 
@@ -222,7 +223,7 @@ impl Predictions {
     }
 
     /// Lines for the samples of the current batch.
-    fn read(&mut self, task: &TaskView<'_>) -> Result<Lines> {
+    fn read(&mut self, task: &At<'_, impl HasBatch>) -> Result<Lines> {
         let rows = self.read_rows(task)?;
         let (header, rows) = rows.split_at(rows.len().min(1));
         let delimiter = self.config.delimiter as u8;
@@ -233,7 +234,7 @@ impl Predictions {
     }
 
     /// The header, and rows for the samples of the current batch.
-    fn read_rows(&mut self, task: &TaskView<'_>) -> Result<Vec<Vec<String>>> {
+    fn read_rows(&mut self, task: &At<'_, impl HasBatch>) -> Result<Vec<Vec<String>>> {
         let ids: Vec<u64> = if let Ok(indices) = task.sample_indices() {
             indices.elements::<u32>()?.map(u64::from).collect()
         } else {
@@ -345,7 +346,7 @@ impl Hook for Predictions {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.names = task.facts()?.classes;
         if self.config.kind.is_none() && self.names.is_empty() {
             self.kind = Kind::Numbers;
@@ -353,12 +354,16 @@ impl Hook for Predictions {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if !self.is_due(task) {
             return Ok(());
         }
         // A batch skipped by a hook has no outputs.
-        let own = task.has_loss().then(|| self.read(task)).transpose()?;
+        let own = task
+            .losses()
+            .is_known()
+            .then(|| self.read(task))
+            .transpose()?;
         if are_divided(task) {
             for batch in self.contributions.exchange(task, own)? {
                 self.add(task.phase(), &batch);
@@ -369,7 +374,7 @@ impl Hook for Predictions {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let name = Pass::of(task).name(self.config.files);
         let Some(table) = self
             .tables

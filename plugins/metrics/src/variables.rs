@@ -1,5 +1,6 @@
 //! Resolves variable names in a configuration to batch tensors or values published by hooks.
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 use crate::numbers;
@@ -49,7 +50,7 @@ impl Variable {
     ///
     /// If it is not found; the error lists the batch's variables.
     #[track_caller]
-    pub(crate) fn source(&mut self, task: &TaskView<'_>) -> Result<Source> {
+    pub(crate) fn source(&mut self, task: &At<'_, impl HasBatch>) -> Result<Source> {
         if let Some(source) = self.source {
             return Ok(source);
         }
@@ -58,7 +59,7 @@ impl Variable {
             Source::Indices
         } else if task.variables().any(|tensor| tensor.name() == name) {
             Source::Batch
-        } else if task.published_tensor(name).is_ok() {
+        } else if task.tensors(Collection::Published).named(name).is_ok() {
             Source::Published
         } else if task.published::<Value>(name).ok().flatten().is_some() {
             Source::Value
@@ -79,19 +80,22 @@ impl Variable {
     #[track_caller]
     pub(crate) fn tensor<'task>(
         &mut self,
-        task: &'task TaskView<'_>,
+        task: &'task At<'_, impl HasBatch>,
     ) -> Result<Option<Tensor<'task>>> {
         match self.source(task)? {
             Source::Batch => task.variable(&self.name).map(Some),
             Source::Indices => task.sample_indices().map(Some),
-            Source::Published => task.published_tensor(&self.name).map(Some),
+            Source::Published => task
+                .tensors(Collection::Published)
+                .named(&self.name)
+                .map(Some),
             Source::Value | Source::Metric => Ok(None),
         }
     }
 
     /// Reads its values into `into`, replacing the contents.
     #[track_caller]
-    pub(crate) fn read(&mut self, task: &TaskView<'_>, into: &mut Vec<f64>) -> Result<()> {
+    pub(crate) fn read(&mut self, task: &At<'_, impl HasBatch>, into: &mut Vec<f64>) -> Result<()> {
         into.clear();
         if let Some(tensor) = self.tensor(task)? {
             return numbers::add(&tensor, into);
@@ -109,7 +113,7 @@ impl Variable {
     }
 }
 
-fn known(task: &TaskView<'_>) -> String {
+fn known(task: &At<'_, impl HasBatch>) -> String {
     let names: Vec<String> = task
         .variables()
         .map(|tensor| format!("`{}`", tensor.name()))

@@ -74,7 +74,7 @@ impl Hook for AccumulationSchedule {
         Ok(AccumulationSchedule { config })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }

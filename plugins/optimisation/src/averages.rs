@@ -3,6 +3,7 @@
 
 use sconce_plugin_api::Vectors;
 use sconce_plugin_api::ext::{Collection, Combination};
+use sconce_plugin_api::moment::{BetweenIterations, ChangesParameters};
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{BrainHalf, Half};
 
@@ -143,7 +144,7 @@ impl Averages {
     ) -> Result<Option<Averages>> {
         let averages = Averages::named(task, set, buffers)?;
         for member in &averages.members {
-            let Ok(mean) = task.published_tensor(&member.published) else {
+            let Ok(mean) = task.tensors(Collection::Published).named(&member.published) else {
                 return Ok(None);
             };
             let parameter = task.parameter(&member.parameter)?;
@@ -190,16 +191,22 @@ impl Averages {
     /// Moves every average towards its parameter by the fraction `weight`, in one pass over both, in place.
     pub(crate) fn update(&mut self, task: &mut TaskView<'_>, weight: f64) -> Result<()> {
         let Passes { averaged, copied } = &mut self.passes;
-        task.combine_vectors(&mut averaged.0, &mut averaged.1, Combination::Blend(weight))?;
+        averaged
+            .0
+            .combine(task, &mut averaged.1, Combination::Blend(weight))?;
         match copied {
-            Some((onto, from)) => task.combine_vectors(onto, from, Combination::Copy),
+            Some((onto, from)) => onto.combine(task, from, Combination::Copy),
             None => Ok(()),
         }
     }
 
     /// Swaps the averages in for the parameters if the current phase is one of `evaluated`; returns whether
     /// it did.
-    pub(crate) fn swap_in(&self, task: &mut TaskView<'_>, evaluated: &[Evaluated]) -> Result<bool> {
+    pub(crate) fn swap_in(
+        &self,
+        task: &mut At<'_, impl BetweenIterations>,
+        evaluated: &[Evaluated],
+    ) -> Result<bool> {
         let phase = task.phase();
         let is_wanted = evaluated.iter().any(|wanted| wanted.phase() == phase);
         if is_wanted {
@@ -214,7 +221,7 @@ impl Averages {
         averages: Option<&Averages>,
         is_swapped: &mut bool,
         replaces: bool,
-        task: &mut TaskView<'_>,
+        task: &mut At<'_, impl BetweenIterations + ChangesParameters>,
     ) -> Result<()> {
         if std::mem::take(is_swapped) {
             return task.swap_back();
@@ -228,14 +235,18 @@ impl Averages {
     }
 
     /// Overwrites the parameters with the averages.
-    fn replace_parameters(&self, task: &mut TaskView<'_>) -> Result<()> {
+    fn replace_parameters(&self, task: &mut At<'_, impl ChangesParameters>) -> Result<()> {
         for Member {
             parameter,
             published,
             ..
         } in &self.members
         {
-            match task.published_tensor(published)?.dtype() {
+            match task
+                .tensors(Collection::Published)
+                .named(published)?
+                .dtype()
+            {
                 Some(DType::F32) => replace::<f32>(task, parameter, published),
                 Some(DType::F64) => replace::<f64>(task, parameter, published),
                 Some(DType::F16) => replace::<Half>(task, parameter, published),
@@ -255,8 +266,15 @@ fn publish<T: Element>(task: &mut TaskView<'_>, member: &Member, shape: &[usize]
     task.publish_tensor(&member.published, shape, &elements, Keep::Run)
 }
 
-fn replace<T: Element>(task: &mut TaskView<'_>, parameter: &str, published: &str) -> Result<()> {
-    let elements = task.published_tensor(published)?.to_vec::<T>()?;
+fn replace<T: Element>(
+    task: &mut At<'_, impl ChangesParameters>,
+    parameter: &str,
+    published: &str,
+) -> Result<()> {
+    let elements = task
+        .tensors(Collection::Published)
+        .named(published)?
+        .to_vec::<T>()?;
     let mut target = task.parameter_mut(parameter)?;
     for (place, element) in target.as_mut_slice::<T>()?.iter_mut().zip(elements) {
         *place = element;

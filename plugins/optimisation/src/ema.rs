@@ -10,6 +10,7 @@
 //! `num_updates`; or, with `exponential`, `decay · (1 - exp(-(1 + n) / warm_up_updates))`, as in
 //! MMEngine's `ExpMomentumEMA` and YOLO's `ModelEMA`.
 
+use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
 
 use crate::averages::{Averages, Buffers, Evaluated, set_name};
@@ -113,7 +114,7 @@ pub(crate) struct Ema {
 
 impl Ema {
     /// Begins or updates the average if that is due after `done` updates (or epochs).
-    fn step(&mut self, task: &mut TaskView<'_>, done: u64) -> Result<()> {
+    fn step(&mut self, task: &mut At<'_, impl ChangesParameters>, done: u64) -> Result<()> {
         let Config {
             begin,
             every,
@@ -189,7 +190,7 @@ impl Hook for Ema {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         if self.averages.is_none() {
             self.averages = Averages::found(task, &self.set, self.config.buffers)?;
         }
@@ -200,28 +201,28 @@ impl Hook for Ema {
         self.step(task, done)
     }
 
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         if let Some(averages) = &self.averages {
             self.is_swapped = averages.swap_in(task, &self.config.evaluate)?;
         }
         Ok(())
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         if self.config.by == Unit::Update {
             return self.step(task, task.update());
         }
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if self.config.by == Unit::Epoch && task.phase() == Phase::Train && task.is_whole() {
             return self.step(task, task.epoch());
         }
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         let replaces = self.config.replace_at_end;
         Averages::after_loop(self.averages.as_ref(), &mut self.is_swapped, replaces, task)
     }
@@ -229,7 +230,7 @@ impl Hook for Ema {
     /// Picks up the averages that the host restored, if the checkpoint had them.
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.is_swapped = false;

@@ -4,6 +4,7 @@
 //!
 //! What is frozen follows from the counters alone; the host stores the current state in its checkpoints.
 
+use sconce_plugin_api::moment::BetweenIterations;
 use sconce_plugin_api::prelude::*;
 
 use crate::names;
@@ -176,7 +177,7 @@ impl Freeze {
     }
 
     /// Freezes and unfreezes what is due.
-    fn follow(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn follow(&mut self, task: &mut At<'_, impl BetweenIterations>) -> Result<()> {
         if !self.is_frozen {
             self.is_frozen = true;
             for name in &self.frozen {
@@ -281,19 +282,19 @@ impl Hook for Freeze {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.plan(task)?;
         self.follow(task)
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         match task.phase() {
             Phase::Train => self.follow(task),
             _ => Ok(()),
         }
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         let by_iteration = |thaw: &Thaw| !thaw.is_done && matches!(thaw.when, When::Iteration(_));
         if task.phase() == Phase::Train && self.thaws.iter().any(by_iteration) {
             return self.follow(task);
@@ -304,7 +305,7 @@ impl Hook for Freeze {
     /// Resets the flags, so that everything due at the restored counters is requested again.
     fn after_load_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.is_frozen = false;

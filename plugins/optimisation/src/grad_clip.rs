@@ -10,6 +10,7 @@
 
 use sconce_plugin_api::Vectors;
 use sconce_plugin_api::ext::{Change, Collection, Reduction};
+use sconce_plugin_api::moment::ChangesGradients;
 use sconce_plugin_api::prelude::*;
 
 /// How gradients are clipped.
@@ -87,10 +88,10 @@ impl Config {
     /// The norm of all gradients together.
     fn norm(&self, task: &TaskView<'_>, gradients: &mut Vectors) -> Result<f64> {
         if self.order == 0.0 {
-            let largest = task.reduce_vectors(gradients, Reduction::Largest)?;
+            let largest = gradients.reduce(task, Reduction::Largest)?;
             return Ok(largest.iter().copied().fold(0.0, larger));
         }
-        let powers = task.reduce_vectors(gradients, Reduction::Powers(self.order))?;
+        let powers = gradients.reduce(task, Reduction::Powers(self.order))?;
         Ok(powers.iter().sum::<f64>().powf(1.0 / self.order))
     }
 }
@@ -123,7 +124,7 @@ struct Pair {
 }
 
 impl Units {
-    fn of(task: &TaskView<'_>) -> Units {
+    fn of(task: &At<'_, impl ChangesGradients>) -> Units {
         // The first dimension of a weight enumerates its units; a bias or the scale of a norm is one unit.
         let (weights, others): (Vec<_>, Vec<_>) = (task.gradients())
             .map(|gradient| (gradient.name().to_owned(), gradient.shape().len() > 1))
@@ -153,8 +154,8 @@ impl Units {
         } in [&mut self.weights, &mut self.others]
         {
             let squares = Reduction::Powers(2.0);
-            let parameters = task.reduce_vectors(parameters, squares)?;
-            let found = task.reduce_vectors(gradients, squares)?;
+            let parameters = parameters.reduce(task, squares)?;
+            let found = gradients.reduce(task, squares)?;
             let units = found.iter().zip(parameters);
             let factors: Vec<f64> = units
                 .map(|(gradient, parameter)| {
@@ -163,7 +164,7 @@ impl Units {
                     if norm > limit { limit / norm } else { 1.0 }
                 })
                 .collect();
-            task.change_vectors(gradients, Change::ScaleSlices(&factors))?;
+            gradients.change(task, Change::ScaleSlices(&factors))?;
         }
         Ok(())
     }
@@ -211,7 +212,7 @@ impl Hook for GradClip {
         })
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         let config = &self.config;
         let norm = config.norm(task, &mut self.gradients)?;
         if !config.publish.is_empty() {
@@ -228,11 +229,11 @@ impl Hook for GradClip {
             By::Norm if norm > config.max_norm => {
                 // As in PyTorch: the small term keeps the quotient finite.
                 let factor = config.max_norm / (norm + 1e-6);
-                task.change_vectors(&mut self.gradients, Change::Scale(factor))
+                self.gradients.change(task, Change::Scale(factor))
             }
             By::Value => {
                 let limit = config.max_value;
-                task.change_vectors(&mut self.gradients, Change::Clamp(-limit, limit))
+                self.gradients.change(task, Change::Clamp(-limit, limit))
             }
             By::Adaptive => {
                 // Parameters may be frozen and thawed from one update to the next.

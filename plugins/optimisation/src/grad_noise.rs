@@ -175,7 +175,7 @@ impl Hook for GradNoise {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
         let noisy = chosen.into_iter();
         let noisy = noisy.map(|name| Noisy::of(task, name, &self.name));
@@ -183,7 +183,7 @@ impl Hook for GradNoise {
         Ok(())
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         let Some(deviation) = self.config.deviation(task.update()) else {
             return Ok(());
         };
@@ -191,14 +191,14 @@ impl Hook for GradNoise {
         let (mut gradients, mut noise) = (Vec::new(), Vec::new());
         for noisy in &self.parameters {
             // Frozen parameters have none.
-            if task.has_tensor(Collection::Gradients, &noisy.name)? {
+            if task.tensors(Collection::Gradients).has(&noisy.name)? {
                 noisy.publish(task, &mut normal, deviation)?;
                 gradients.push(noisy.name.as_str());
                 noise.push(noisy.published.as_str());
             }
         }
-        task.combine_vectors(
-            &mut Vectors::named(Collection::Gradients, gradients),
+        Vectors::named(Collection::Gradients, gradients).combine(
+            task,
             &mut Vectors::named(Collection::Published, noise),
             Combination::Add(1.0),
         )
@@ -293,12 +293,12 @@ mod tests {
             GradNoise::new(config, setup).map(WithFrozen)
         }
 
-        fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
             task.freeze("frozen")?;
             self.0.before_run(task)
         }
 
-        fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
             self.0.before_update(task)
         }
     }

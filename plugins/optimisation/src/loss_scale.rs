@@ -172,15 +172,15 @@ impl Hook for LossScale {
         })
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        match task.phase() {
-            Phase::Train => task.scale_loss(self.state.scale),
-            _ => Ok(()),
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
+        match task.in_training() {
+            Some(mut task) => task.scale_loss(self.state.scale),
+            None => Ok(()),
         }
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let counts = task.reduce_vectors(&mut self.gradients, Reduction::NotFinite)?;
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
+        let counts = self.gradients.reduce(task, Reduction::NotFinite)?;
         let is_good = !counts.iter().any(|&count| count > 0.0);
         // Later hooks find unscaled gradients; those of a skipped update are zeros.
         let change = if is_good {
@@ -188,7 +188,7 @@ impl Hook for LossScale {
         } else {
             Change::Fill(0.0)
         };
-        task.change_vectors(&mut self.gradients, change)?;
+        self.gradients.change(task, change)?;
         let before = self.state.scale;
         self.state.count(&self.config, is_good);
         if !self.config.publish.is_empty() {

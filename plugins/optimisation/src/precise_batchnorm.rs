@@ -78,13 +78,13 @@ impl Hook for PreciseBatchNorm {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let is_statistic = |name: &str| name.ends_with("running_mean");
         self.has_norms = task.parameters().any(|tensor| is_statistic(tensor.name()));
         Ok(())
     }
 
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         let wanted = match task.phase() {
             Phase::Val => Evaluation::Val,
             Phase::Test => Evaluation::Test,
@@ -98,7 +98,7 @@ impl Hook for PreciseBatchNorm {
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         if self.has_norms && self.config.at_end && task.phase() == Phase::Train {
             return task.renew_statistics(self.config.samples);
         }

@@ -9,6 +9,7 @@
 
 use std::f64::consts::PI;
 
+use sconce_plugin_api::moment::RenewsStatistics;
 use sconce_plugin_api::prelude::*;
 
 use crate::averages::{Averages, Buffers, Evaluated, set_name};
@@ -122,7 +123,7 @@ struct State {
 
 impl Swa {
     /// Recomputes the statistics of batch norms, if configured and if there are any.
-    fn recompute(&self, task: &mut TaskView<'_>) -> Result<()> {
+    fn recompute(&self, task: &mut At<'_, impl RenewsStatistics>) -> Result<()> {
         let is_statistic = |name: &str| name.ends_with("running_mean");
         let mut parameters = task.parameters();
         if self.config.recompute_statistics && parameters.any(|tensor| is_statistic(tensor.name()))
@@ -180,7 +181,7 @@ impl Hook for Swa {
         })
     }
 
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         if let Some(averages) = &self.averages {
             self.is_swapped = averages.swap_in(task, &self.config.evaluate)?;
             if self.is_swapped {
@@ -191,7 +192,7 @@ impl Hook for Swa {
         Ok(())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         let start = self.config.start(task.epochs());
         let since = task.epoch().checked_sub(start);
         let (Phase::Train, Some(since), Some(to)) =
@@ -201,10 +202,10 @@ impl Hook for Swa {
         };
         let now = task.learning_rate();
         let from = *self.state.rate.get_or_insert(now);
-        task.set_learning_rate(self.config.rate(since, from, to))
+        task.set_learning_rate(Groups::All, self.config.rate(since, from, to))
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if task.phase() != Phase::Train || !task.is_whole() {
             return Ok(());
         }
@@ -226,7 +227,7 @@ impl Hook for Swa {
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         let replaces = self.config.replace_at_end;
         let has_replaced = replaces && !self.is_swapped && task.phase() == Phase::Train;
         Averages::after_loop(self.averages.as_ref(), &mut self.is_swapped, replaces, task)?;
@@ -239,7 +240,7 @@ impl Hook for Swa {
     /// Picks up the mean that the host restored, if the checkpoint had it.
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.is_swapped = false;

@@ -22,7 +22,7 @@ impl UpdateCount {
         })
     }
 
-    /// Returns the number; from the pass itself on hosts before 1.2, which have no plan.
+    /// Returns the number; from the pass itself where there is no plan.
     pub(crate) fn in_epoch(&self, task: &TaskView<'_>) -> u64 {
         self.planned
             .unwrap_or_else(|| task.batches().div_ceil(self.accumulate))

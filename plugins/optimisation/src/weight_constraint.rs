@@ -167,27 +167,28 @@ impl Hook for WeightConstraint {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
         self.parameters = Vectors::named(Collection::Parameters, chosen).along(self.config.axis);
         Ok(())
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         if !task.update().is_multiple_of(self.config.every) {
             return Ok(());
         }
         if self.config.kind == Kind::NonNegative {
             let change = Change::Clamp(0.0, f64::INFINITY);
-            return task.change_vectors(&mut self.parameters, change);
+            return self.parameters.change(task, change);
         }
-        let found = task.reduce_vectors(&mut self.parameters, self.config.reduction())?;
+        let found = self.parameters.reduce(task, self.config.reduction())?;
         let factors = found
             .iter()
             .map(|found| self.config.factor(self.config.norm(*found)));
         self.factors.clear();
         self.factors.extend(factors);
-        task.change_vectors(&mut self.parameters, Change::ScaleSlices(&self.factors))
+        self.parameters
+            .change(task, Change::ScaleSlices(&self.factors))
     }
 }
 

@@ -113,7 +113,7 @@ impl Hook for IterationTimer {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if let Some(timed) = self.timed(task.phase()) {
             timed.whole.clear();
             timed.data.clear();
@@ -122,14 +122,14 @@ impl Hook for IterationTimer {
         Ok(())
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if let Some(timed) = self.timed(task.phase()) {
             timed.watch.loaded(Instant::now());
         }
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let warm_up = self.config.warm_up;
         let lap = self.timed(task.phase()).and_then(|timed| {
             let lap = timed.watch.lap(Instant::now(), warm_up)?;
@@ -156,7 +156,7 @@ impl Hook for IterationTimer {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if self.config.log {
             self.tell(task);
         }
@@ -183,7 +183,7 @@ impl Hook for IterationTimer {
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         // A validation in the middle of a training epoch is not part of its iterations.
         if task.phase() != Phase::Train
             && let Some(training) = self.timed(Phase::Train)
@@ -193,7 +193,7 @@ impl Hook for IterationTimer {
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         for phase in Phase::ALL {
             if let Some(timed) = self.timed(phase).filter(|timed| timed.count > 0) {
                 let (mean, count) = (timed.seconds / timed.count as f64, timed.count);

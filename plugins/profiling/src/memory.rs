@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use sconce_plugin_api::moment::Stops;
 use sconce_plugin_api::prelude::*;
 
 use crate::resident::{Resident, mebibytes};
@@ -18,7 +19,7 @@ pub(crate) struct Config {
     #[schemars(range(min = 1))]
     every: u64,
     /// The mount points at which such an iteration is measured. Default: all of them.
-    points: Vec<At>,
+    points: Vec<Place>,
     /// CSV file under the run's directory that gets a line per measurement; null: none.
     /// Default `memory.csv`.
     file: Option<PathBuf>,
@@ -41,7 +42,7 @@ pub(crate) struct Config {
 /// A mount point of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum At {
+enum Place {
     /// The batch has been loaded.
     BeforeIter,
     /// The outputs have been computed.
@@ -56,24 +57,24 @@ enum At {
     AfterIter,
 }
 
-impl At {
-    const ALL: [At; 6] = [
-        At::BeforeIter,
-        At::AfterForward,
-        At::AfterLoss,
-        At::AfterBackward,
-        At::AfterUpdate,
-        At::AfterIter,
+impl Place {
+    const ALL: [Place; 6] = [
+        Place::BeforeIter,
+        Place::AfterForward,
+        Place::AfterLoss,
+        Place::AfterBackward,
+        Place::AfterUpdate,
+        Place::AfterIter,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            At::BeforeIter => "before_iter",
-            At::AfterForward => "after_forward",
-            At::AfterLoss => "after_loss",
-            At::AfterBackward => "after_backward",
-            At::AfterUpdate => "after_update",
-            At::AfterIter => "after_iter",
+            Place::BeforeIter => "before_iter",
+            Place::AfterForward => "after_forward",
+            Place::AfterLoss => "after_loss",
+            Place::AfterBackward => "after_backward",
+            Place::AfterUpdate => "after_update",
+            Place::AfterIter => "after_iter",
         }
     }
 }
@@ -94,7 +95,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             every: 100,
-            points: At::ALL.to_vec(),
+            points: Place::ALL.to_vec(),
             file: Some("memory.csv".into()),
             log: true,
             publish: true,
@@ -111,9 +112,9 @@ pub(crate) struct Memory {
     log: Option<LogFile>,
     /// Lines of the current iteration, not yet written.
     lines: String,
-    /// Maximum resident set of the current pass, on a GPU of its tensors' memory, in bytes, indexed as [`At::ALL`]: for training,
+    /// Maximum resident set of the current pass, on a GPU of its tensors' memory, in bytes, indexed as [`Place::ALL`]: for training,
     /// and for the other passes, which may lie within a training pass.
-    most: [[u64; At::ALL.len()]; 2],
+    most: [[u64; Place::ALL.len()]; 2],
     /// Whether reaching the limit has been reported.
     is_reported: bool,
 }
@@ -124,14 +125,14 @@ impl Memory {
     }
 
     /// Measures memory, if this iteration and this point are due.
-    fn at(&mut self, at: At, task: &mut TaskView<'_>) -> Result<()> {
+    fn at(&mut self, at: Place, task: &mut At<'_, impl Stops>) -> Result<()> {
         let is_training = task.phase() == Phase::Train;
         let finished = if is_training {
             task.iteration()
         } else {
             task.batch()
         };
-        let number = finished + u64::from(at != At::AfterIter);
+        let number = finished + u64::from(at != Place::AfterIter);
         if !number.is_multiple_of(self.config.every) || !self.config.points.contains(&at) {
             return Ok(());
         }
@@ -147,7 +148,7 @@ impl Memory {
     }
 
     /// Measures memory; returns the resident set in bytes.
-    fn look(&mut self, point: &str, number: u64, task: &mut TaskView<'_>) -> Result<u64> {
+    fn look(&mut self, point: &str, number: u64, task: &mut At<'_, impl Stops>) -> Result<u64> {
         let usage = self.resident.read()?;
         let (resident, peak) = (mebibytes(usage.resident), mebibytes(usage.peak));
         let gpu = task.gpu();
@@ -194,7 +195,7 @@ impl Memory {
         resident: f64,
         limit: f64,
         point: &str,
-        task: &mut TaskView<'_>,
+        task: &mut At<'_, impl Stops>,
     ) -> Result<()> {
         let of = if task.gpu().is_some() {
             "the GPU's memory"
@@ -265,39 +266,39 @@ impl Hook for Memory {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if let Some(most) = self.most.get_mut(Self::pass(task)) {
             *most = Default::default();
         }
         Ok(())
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.at(At::BeforeIter, task)
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
+        self.at(Place::BeforeIter, task)
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.at(At::AfterForward, task)
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
+        self.at(Place::AfterForward, task)
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.at(At::AfterLoss, task)
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
+        self.at(Place::AfterLoss, task)
     }
 
-    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.at(At::AfterBackward, task)
+    fn after_backward(&mut self, task: &mut AfterBackward<'_>) -> Result<()> {
+        self.at(Place::AfterBackward, task)
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.at(At::AfterUpdate, task)
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
+        self.at(Place::AfterUpdate, task)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.at(At::AfterIter, task)?;
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+        self.at(Place::AfterIter, task)?;
         self.flush(task)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let now = self.look("after_epoch", task.batch(), task)?;
         self.flush(task)?;
         if !self.config.log {
@@ -315,7 +316,7 @@ impl Hook for Memory {
             mebibytes(peak)
         );
         let most = self.most.get(Self::pass(task)).copied().unwrap_or_default();
-        for (at, bytes) in At::ALL
+        for (at, bytes) in Place::ALL
             .into_iter()
             .zip(most)
             .filter(|(_, bytes)| *bytes > 0)
@@ -326,7 +327,7 @@ impl Hook for Memory {
         Ok(())
     }
 
-    fn on_exception(&mut self, task: &mut TaskView<'_>, _failure: &Failure<'_>) -> Result<()> {
+    fn on_exception(&mut self, task: &mut OnException<'_>, _failure: &Failure<'_>) -> Result<()> {
         // The measurements of an unfinished iteration may explain the error.
         self.flush(task)?;
         let usage = self.resident.read()?;

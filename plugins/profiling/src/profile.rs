@@ -264,7 +264,11 @@ impl Hook for ProfileHook {
         })
     }
 
-    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+    fn epoch_profile(
+        &mut self,
+        task: &mut AtEpochProfile<'_>,
+        profile: &EpochProfile<'_>,
+    ) -> Result<()> {
         let pass = Sums::of(task.phase(), *profile);
         if self.config.log {
             let line = pass.line(self.config.named_share);
@@ -282,7 +286,7 @@ impl Hook for ProfileHook {
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         for sums in std::mem::take(&mut self.run) {
             if self.config.log {
                 let line = sums.line(self.config.named_share);

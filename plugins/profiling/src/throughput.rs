@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 use crate::stopwatch::Stopwatch;
@@ -129,7 +130,7 @@ impl Throughput {
     }
 
     /// Number of items in the batch.
-    fn items(&mut self, task: &TaskView<'_>) -> u64 {
+    fn items(&mut self, task: &At<'_, impl HasBatch>) -> u64 {
         let of_sample = match (self.config.items_per_sample, self.tokens) {
             (Some(items), _) | (None, Some(items)) => items,
             (None, None) => *self.tokens.insert(tokens_of_sample(task)),
@@ -139,7 +140,7 @@ impl Throughput {
 }
 
 /// Number of tokens in each sample of the batch; 0 if its inputs aren't tokens.
-fn tokens_of_sample(task: &TaskView<'_>) -> u64 {
+fn tokens_of_sample(task: &At<'_, impl HasBatch>) -> u64 {
     let Ok(inputs) = task.inputs() else {
         return 0;
     };
@@ -170,7 +171,7 @@ impl Hook for Throughput {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if let Some(measured) = self.measured(task.phase()) {
             measured.watch.start(Instant::now());
             measured.pass = Done::default();
@@ -179,17 +180,17 @@ impl Hook for Throughput {
         Ok(())
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if let Some(measured) = self.measured(task.phase()) {
             measured.watch.loaded(Instant::now());
         }
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let (samples, items) = (task.batch_size(), self.items(task));
         let (warm_up, window) = (self.config.warm_up, self.config.window);
-        if task.is_loss_awaited() && task.batch().is_multiple_of(window as u64) {
+        if task.losses().is_awaited() && task.batch().is_multiple_of(window as u64) {
             // Batches that a GPU has not computed yet are not done: once in a window, the loss is waited for.
             task.loss();
         }
@@ -227,7 +228,7 @@ impl Hook for Throughput {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let Some(measured) = self.measured(task.phase()) else {
             return Ok(());
         };
@@ -254,7 +255,7 @@ impl Hook for Throughput {
         Ok(())
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         // A validation in the middle of a training epoch is not part of its iterations.
         if task.phase() != Phase::Train
             && let Some(training) = self.measured(Phase::Train)
@@ -264,7 +265,7 @@ impl Hook for Throughput {
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         for phase in Phase::ALL {
             let run = self.measured(phase).map(|measured| measured.run);
             if let Some(run) = run.filter(|run| run.samples > 0 && self.config.log) {

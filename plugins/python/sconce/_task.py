@@ -139,6 +139,11 @@ class Task(_Task):
         """A tensor that this hook has published, for in-place modification."""
         return self._tensor(_PUBLISHED, name, True)
 
+    def save_checkpoint(self, tag, /, *, parameters_only=False, in_background=False):
+        """Saves a checkpoint once all hooks of this point have run; its parameters alone if asked for, and in the
+        background: training waits for a copy in memory only."""
+        self._save_checkpoint(tag, parameters_only, in_background)
+
     def add_to_checkpoint(self, name, value):
         """Adds a JSON value to the checkpoint about to be saved."""
         self._publish(name, json.dumps(value), "checkpoint")

@@ -26,7 +26,7 @@ class FakeTask:
             setattr(self, name, value)
         self.facts = {"run": "test", "classes": [], "modules": [], "seed": 0, **(facts or {})}
         self.metrics = metrics or {}
-        #: What the hook has requested: tuples of a method's name and its arguments.
+        #: What the hook has requested: tuples of a method's name and its arguments; those by name are a dictionary at the end.
         self.asked = []
         #: What it has logged: pairs of level and text.
         self.messages = []
@@ -38,7 +38,7 @@ class FakeTask:
         # Requests: whatever else a task has, as a method that records its call.
         if name.startswith("_") or not (hasattr(Task, name) or name in _REQUESTS):
             raise AttributeError(f"a task has no `{name}`")
-        return lambda *arguments: self.asked.append((name, *arguments))
+        return lambda *arguments, **named: self.asked.append((name, *arguments, named) if named else (name, *arguments))
 
     def info(self, message):
         self.messages.append(("info", message))
@@ -67,8 +67,8 @@ class FakeTask:
     def learning_rates(self):
         return {"default": self.learning_rate}
 
-    def learning_rate_of(self, group):
-        return self.learning_rates().get(group)
+    def weight_decays(self):
+        return {"default": 0.0}
 
     def gather(self, value):
         """This rank's value alone; a test of several ranks replaces this method."""
@@ -139,9 +139,8 @@ class FakeTask:
 
 #: Methods of the host's task that only request something.
 _REQUESTS = frozenset(
-    """stop stop_after_epoch skip_batch skip_update set_learning_rate set_learning_rate_of set_momentum set_momentum_of
-    set_accumulation scale_loss freeze unfreeze renew_statistics save_checkpoint save_parameters save_in_background
-    save_parameters_in_background copy_checkpoint delete_checkpoint publish_weights load_parameters roll_back validate_now
+    """stop stop_after_epoch skip_batch skip_update set_learning_rate set_momentum set_weight_decay
+    set_accumulation scale_loss freeze unfreeze renew_statistics save_checkpoint copy_checkpoint delete_checkpoint publish_weights load_parameters roll_back validate_now
     swap_parameters swap_back listen_at_modules retract""".split()
 )
 

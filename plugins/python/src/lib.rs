@@ -80,79 +80,87 @@ impl Hook for Python {
         self.instance.load_state(state)
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.instance.call(Point::BeforeRun, task, &Payload::None)
     }
 
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         self.instance.call(Point::BeforeLoop, task, &Payload::None)
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         self.instance.call(Point::BeforeEpoch, task, &Payload::None)
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         self.instance.call(Point::BeforeIter, task, &Payload::None)
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         self.instance
             .call(Point::AfterForward, task, &Payload::None)
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         self.instance.call(Point::AfterLoss, task, &Payload::None)
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         self.instance
             .call(Point::ModuleForward, task, &Payload::Module(module))
     }
 
-    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_backward(
+        &mut self,
+        task: &mut ModuleBackward<'_>,
+        module: &Module<'_>,
+    ) -> Result<()> {
         self.instance
             .call(Point::ModuleBackward, task, &Payload::Module(module))
     }
 
-    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_backward(&mut self, task: &mut AfterBackward<'_>) -> Result<()> {
         self.instance
             .call(Point::AfterBackward, task, &Payload::None)
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         self.instance
             .call(Point::BeforeUpdate, task, &Payload::None)
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         self.instance.call(Point::AfterUpdate, task, &Payload::None)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         self.instance.call(Point::AfterIter, task, &Payload::None)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.instance.call(Point::AfterEpoch, task, &Payload::None)
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         self.instance.call(Point::AfterCycle, task, &Payload::None)
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         self.instance.call(Point::AfterLoop, task, &Payload::None)
     }
 
-    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+    fn epoch_profile(
+        &mut self,
+        task: &mut AtEpochProfile<'_>,
+        profile: &EpochProfile<'_>,
+    ) -> Result<()> {
         self.instance
             .call(Point::EpochProfile, task, &Payload::Profile(profile))
     }
 
     fn before_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut BeforeSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let payload = Payload::Checkpoint(checkpoint);
@@ -162,7 +170,7 @@ impl Hook for Python {
 
     fn after_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let payload = Payload::Checkpoint(checkpoint);
@@ -172,7 +180,7 @@ impl Hook for Python {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let payload = Payload::Checkpoint(checkpoint);
@@ -180,12 +188,12 @@ impl Hook for Python {
             .call(Point::AfterLoadCheckpoint, task, &payload)
     }
 
-    fn on_exception(&mut self, task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+    fn on_exception(&mut self, task: &mut OnException<'_>, failure: &Failure<'_>) -> Result<()> {
         self.instance
             .call(Point::OnException, task, &Payload::Failure(failure))
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         self.instance
             .call(Point::AfterRun, task, &Payload::Outcome(outcome))
     }

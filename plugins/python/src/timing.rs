@@ -25,7 +25,7 @@ impl Hook for Timed {
         })
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         // Several in a row: the test kit's own work between calls empties the caches, which a step's does less often.
         for _ in 0..REPEATED {
             let begun = Instant::now();

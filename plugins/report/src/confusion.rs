@@ -1,7 +1,8 @@
 //! Confusion matrices: how often each class was predicted as which.
 
+use sconce_plugin_api::moment::HasOutputs;
 use sconce_plugin_api::tensor::DType;
-use sconce_plugin_api::{Result, TaskView, state};
+use sconce_plugin_api::{At, Result, state};
 use serde::{Deserialize, Serialize};
 
 /// Counts by true class (rows) and predicted class (columns).
@@ -19,7 +20,7 @@ impl Matrix {
 
     /// Counts the current batch if it is a classification: its outputs have scores for at most
     /// `most` classes, and its targets are class indices. Returns whether that is so.
-    pub(crate) fn add(&mut self, task: &TaskView<'_>, most: usize) -> Result<bool> {
+    pub(crate) fn add(&mut self, task: &At<'_, impl HasOutputs>, most: usize) -> Result<bool> {
         let (Ok(outputs), Ok(targets)) = (task.outputs(), task.targets()) else {
             return Ok(false);
         };

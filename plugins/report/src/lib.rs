@@ -130,16 +130,16 @@ impl Hook for Report {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.facts = task.facts()?;
-        if task.is_resumed() {
+        if task.resumed().is_some() {
             // The page of the earlier part of the run stays until its curves are restored.
             return Ok(());
         }
         self.write(task, &Standing::Running, &Ending::default())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         self.matrix.counts.fill(0);
         if task.phase() == Phase::Train {
             self.history.pass = EpochPass {
@@ -151,15 +151,15 @@ impl Hook for Report {
             // An epoch begun before a resume or a roll back, which is reopened with the counters of its
             // start, has its learning rates already.
             if self.config.iterations == 0 && !self.history.has_rates_at(at) {
-                for (group, rate) in task.learning_rates() {
-                    self.history.add_rate(group, at, rate);
+                for group in task.groups() {
+                    self.history.add_rate(group.name, at, group.learning_rate);
                 }
             }
         }
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         if task.phase() == Phase::Train || self.is_classifying == Some(false) {
             return Ok(());
         }
@@ -168,7 +168,7 @@ impl Hook for Report {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let every = self.config.iterations;
         let number = task.iteration();
         if task.phase() != Phase::Train || every == 0 || !number.is_multiple_of(every) {
@@ -179,15 +179,15 @@ impl Hook for Report {
             if let Some(loss) = task.loss() {
                 self.history.add_loss(at, loss);
             }
-            for (group, rate) in task.learning_rates() {
-                self.history.add_rate(group, at, rate);
+            for group in task.groups() {
+                self.history.add_rate(group.name, at, group.learning_rate);
             }
             self.history.thin();
         }
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let (phase, at) = (task.phase(), self.place(task));
         for (name, value) in task.metrics_of(phase) {
             if self.config.shows(name) {
@@ -200,12 +200,16 @@ impl Hook for Report {
         Ok(())
     }
 
-    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+    fn epoch_profile(
+        &mut self,
+        task: &mut AtEpochProfile<'_>,
+        profile: &EpochProfile<'_>,
+    ) -> Result<()> {
         self.history.add_times(task.phase(), *profile);
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         if task.epoch().is_multiple_of(self.config.every) {
             return self.write(task, &Standing::Running, &Ending::default());
         }
@@ -214,7 +218,7 @@ impl Hook for Report {
 
     fn after_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let (tag, by) = (checkpoint.tag, checkpoint.asked_by);
@@ -234,7 +238,7 @@ impl Hook for Report {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let tag = checkpoint.tag;
@@ -247,12 +251,12 @@ impl Hook for Report {
         Ok(())
     }
 
-    fn on_exception(&mut self, task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+    fn on_exception(&mut self, task: &mut OnException<'_>, failure: &Failure<'_>) -> Result<()> {
         self.tell(task, "error", failure.message.to_owned());
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         let standing = Standing::of(outcome);
         self.tell(task, "end", standing.sentence());
         self.write(task, &standing, &Ending::read(task)?)

@@ -36,7 +36,7 @@ impl Hook for StopAfter {
     }
 
     /// A resumed run may have reached its limit already.
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let reason = self.limits.epochs_reached(task.epoch());
         match reason.or_else(|| self.limits.reached(&progress(task))) {
             Some(reason) => task.stop(&reason),
@@ -44,7 +44,7 @@ impl Hook for StopAfter {
         }
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         // The test comes after training: there is nothing left to stop.
         if !matches!(task.phase(), Phase::Train | Phase::Val) {
             return Ok(());
@@ -55,7 +55,7 @@ impl Hook for StopAfter {
         }
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         match self.limits.epochs_reached(task.epoch()) {
             Some(reason) => task.stop_after_epoch(&reason),
             None => Ok(()),

@@ -135,12 +135,12 @@ impl Hook for Webhook {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let more = json!({"resumed": task.is_resumed(), "epochs": task.epochs()});
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
+        let more = json!({"resumed": task.resumed().is_some(), "epochs": task.epochs()});
         self.post(Event::Start, task, more)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let is_due =
             task.phase() == Phase::Train && task.iteration().is_multiple_of(self.config.every);
         if !is_due || !self.config.events.contains(&Event::Iteration) {
@@ -154,7 +154,7 @@ impl Hook for Webhook {
         self.post(Event::Iteration, task, more)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let more = json!({
             "phase": task.phase().name(),
             "stream": task.stream(),
@@ -166,7 +166,7 @@ impl Hook for Webhook {
 
     fn after_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let more = json!({
@@ -177,7 +177,7 @@ impl Hook for Webhook {
         self.post(Event::Checkpoint, task, more)
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         let (outcome, reason) = told(outcome);
         let metrics: Map<String, Value> = Phase::ALL
             .into_iter()

@@ -1,13 +1,14 @@
 //! A hook that writes down, at every mount point, everything that a hook can see.
 //!
 //! Left out, as no two runs have them in common: times (`elapsed`, `remaining`, the seconds and bytes of a
-//! checkpoint, an epoch's profile), `is_resumed` and `is_new_to_run`, which say that the run is another
+//! checkpoint, an epoch's profile), and `resumed`, which says that the run is another
 //! segment, and the values of metrics that hooks take from a clock or from the system.
 
 use std::cell::RefCell;
 use std::fmt::Write;
 
 use sconce::run::{Interrupt, StopSignal};
+use sconce_plugin_api::moment::BetweenIterations;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
 
@@ -91,7 +92,8 @@ fn digests<'a>(tensors: impl Iterator<Item = Tensor<'a>>) -> Result<Vec<String>>
 }
 
 /// Everything that the view shows.
-fn look(task: &TaskView<'_>) -> Result<String> {
+fn look(task: &mut TaskView<'_>) -> Result<String> {
+    let task = At::any(task);
     let mut text = String::new();
     let mut add = |name: &str, value: &dyn std::fmt::Debug| {
         // Writing to a text can't fail.
@@ -109,7 +111,7 @@ fn look(task: &TaskView<'_>) -> Result<String> {
     add("update_due", &task.is_update_due());
     add("loss", &task.loss().map(f64::to_bits));
     add("rate", &task.learning_rate());
-    add("rates", &task.learning_rates().collect::<Vec<_>>());
+    add("rates", &task.groups().collect::<Vec<_>>());
     for phase in Phase::ALL {
         let metrics = task.metrics_of(phase).filter_map(|(name, value)| {
             let is_known = !is_measured(name);
@@ -119,7 +121,7 @@ fn look(task: &TaskView<'_>) -> Result<String> {
     }
     add("parameters", &digests(task.parameters())?);
     add("gradients", &digests(task.gradients())?);
-    add("optimizer", &digests(task.optimizer_state())?);
+    add("optimizer", &digests(task.tensors(Collection::Optimizer))?);
     add("variables", &digests(task.variables())?);
     add(
         "indices",
@@ -129,7 +131,7 @@ fn look(task: &TaskView<'_>) -> Result<String> {
 }
 
 impl Observer {
-    fn note(&self, task: &TaskView<'_>, detail: &str) -> Result<()> {
+    fn note(&self, task: &mut TaskView<'_>, detail: &str) -> Result<()> {
         let point = task.point().map_or("?", Point::name);
         let place = if self.asks { "last" } else { "first" };
         let line = format!("{place} {point}({}) {detail}{}", task.phase(), look(task)?);
@@ -142,9 +144,14 @@ impl Observer {
         Ok(())
     }
 
-    fn ask(&self, task: &mut TaskView<'_>, tag: &str) -> Result<()> {
+    fn ask<M: BetweenIterations>(
+        &self,
+        task: &mut At<'_, M>,
+        tag: impl FnOnce(&TaskView<'_>) -> String,
+    ) -> Result<()> {
         if self.asks && NOTES.with_borrow(|notes| notes.saves) {
-            return task.save_checkpoint(tag);
+            let tag = tag(task);
+            return task.checkpoint(&tag).save();
         }
         Ok(())
     }
@@ -161,86 +168,90 @@ impl Hook for Observer {
         Ok(Observer { asks: config.asks })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, task: &mut BeforeLoop<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         self.note(task, "")?;
         if task.phase() == Phase::Val {
             // Waits for the end of the validation.
-            return self.ask(task, &format!("validated-{}", task.epoch()));
+            return self.ask(task, |task| format!("validated-{}", task.epoch()));
         }
         Ok(())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         self.note(task, "")?;
         if task.phase() == Phase::Train && task.batch() == 0 {
-            return self.ask(task, &format!("begun-{}", task.epoch()));
+            return self.ask(task, |task| format!("begun-{}", task.epoch()));
         }
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.note(task, "")?;
-        self.ask(task, &format!("{}-{}", task.phase(), task.epoch()))
+        self.ask(task, |task| format!("{}-{}", task.phase(), task.epoch()))
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         self.note(task, "")?;
-        self.ask(task, &format!("cycle-{}", task.epoch()))
+        self.ask(task, |task| format!("cycle-{}", task.epoch()))
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         self.note(task, "")?;
         if task.phase() == Phase::Train {
-            return self.ask(task, &format!("iteration-{}", task.iteration()));
+            return self.ask(task, |task| format!("iteration-{}", task.iteration()));
         }
         Ok(())
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_backward(&mut self, task: &mut AfterBackward<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         self.note(task, "")
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         let (input, output) = (digest(&module.input()?)?, digest(&module.output()?)?);
         self.note(task, &format!("{} {input} {output}", module.name()))
     }
 
-    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_backward(
+        &mut self,
+        task: &mut ModuleBackward<'_>,
+        module: &Module<'_>,
+    ) -> Result<()> {
         let gradient = digest(&module.output_gradient()?)?;
         self.note(task, &format!("{} {gradient}", module.name()))
     }
 
     fn before_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut BeforeSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         if !self.asks && ["last", ""].contains(&checkpoint.asked_by) {
@@ -258,7 +269,7 @@ impl Hook for Observer {
 
     fn after_save_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.note(task, &format!("{} {:?}", checkpoint.tag, checkpoint.error))
@@ -266,18 +277,22 @@ impl Hook for Observer {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.note(task, "")
     }
 
-    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+    fn epoch_profile(
+        &mut self,
+        task: &mut AtEpochProfile<'_>,
+        profile: &EpochProfile<'_>,
+    ) -> Result<()> {
         let names: Vec<&str> = profile.hooks().map(|hook| hook.name).collect();
         self.note(task, &format!("{names:?}"))
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         self.note(task, &format!("{outcome:?}"))
     }
 }

@@ -106,9 +106,9 @@ impl Hook for Saver {
         Ok(Saver)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train && task.iteration() == MIDDLE {
-            return task.save_checkpoint("middle");
+            return task.checkpoint("middle").save();
         }
         Ok(())
     }

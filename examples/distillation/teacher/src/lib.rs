@@ -66,7 +66,7 @@ impl Hook for Teacher {
         Ok(Teacher { layers })
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }

@@ -30,8 +30,10 @@ pub struct HookSpec {
     pub sha256: String,
     /// Effective priority.
     pub priority: Priority,
-    /// Policy when the hook fails.
+    /// Policy when it returns an error.
     pub on_error: OnError,
+    /// Policy when it panics.
+    pub on_panic: OnCrash,
     /// Policy when its process crashes, if it has one of its own.
     pub on_crash: OnCrash,
     /// When its library is loaded again in mid-run.
@@ -98,6 +100,12 @@ pub struct LoadedHook {
     pub(super) faults: u64,
     /// How often its process has ended.
     pub(super) endings: u32,
+    /// How often it has panicked.
+    pub(super) panics: u32,
+    /// Whether it has panicked and is created anew between two iterations; nothing of it is called until then.
+    pub(super) awaits_restart: bool,
+    /// The state that it was given or has saved last, if it is restarted after a panic.
+    pub(super) last_state: Option<Vec<u8>>,
     /// How often it has changed process-wide state.
     pub(super) changes: u64,
     /// Whether it is called at each of the task's modules; empty for all.
@@ -116,6 +124,9 @@ impl LoadedHook {
             disabled: false,
             faults: 0,
             endings: 0,
+            panics: 0,
+            awaits_restart: false,
+            last_state: None,
             changes: 0,
             modules: Vec::new(),
             listens: None,
@@ -127,6 +138,18 @@ impl LoadedHook {
     pub fn with_blueprint(mut self, blueprint: HookBlueprint) -> LoadedHook {
         self.blueprint = Some(blueprint);
         self
+    }
+
+    /// Whether nothing of it is called: it was switched off, or is about to be created anew.
+    pub(super) fn is_out(&self) -> bool {
+        self.disabled || self.awaits_restart
+    }
+
+    /// Keeps a state for a restart after a panic, if there can be one.
+    pub(super) fn keep_state(&mut self, state: &[u8]) {
+        if matches!(self.spec.on_panic, OnCrash::Restart(_)) {
+            self.last_state = Some(state.to_vec());
+        }
     }
 
     /// Whether it was switched off.

@@ -82,7 +82,7 @@ fn list(hooks: &[LoadedHook], point: Point, phase: Phase) -> Vec<Slot> {
     order(hooks.iter().map(|hook| &hook.spec), point, phase)
         .into_iter()
         .filter_map(|id| Some((id, hooks.get(id.position())?)))
-        .filter(|(_, hook)| !hook.disabled)
+        .filter(|(_, hook)| !hook.is_out())
         .map(|(id, hook)| {
             let (instance, call) = hook.instance.entry();
             Slot {

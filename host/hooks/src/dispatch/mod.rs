@@ -307,7 +307,7 @@ impl Dispatcher {
         let fault = self.fault(id, status, position);
         let fault = self.judge(id, fault, shared).map(Box::new);
         let hook = self.hooks.get_mut(id.position());
-        let stays = !hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended());
+        let stays = !hook.is_some_and(|hook| hook.is_out() || hook.instance.has_ended());
         (stays, fault)
     }
 
@@ -381,6 +381,9 @@ impl Dispatcher {
         if fault.error.has_ended() {
             return self.judge_ending(id, fault, shared);
         }
+        if fault.error.is_panic() {
+            return self.judge_panic(id, fault, shared);
+        }
         let hook = self.hooks.get_mut(id.position())?;
         hook.faults += 1;
         match hook.spec.on_error {
@@ -399,6 +402,49 @@ impl Dispatcher {
                 shared.warn(&format!("{fault}\n  ignored ({} so far)", hook.faults));
             }
             OnError::Ignore => {}
+        }
+        None
+    }
+
+    /// Handles a panic by the hook's policy; returns the fault if it ends the run.
+    ///
+    /// A hook that has panicked may be half changed: it is never called again as it is, nor is its state saved.
+    #[cold]
+    fn judge_panic(
+        &mut self,
+        id: HookId,
+        fault: HookFault,
+        shared: &BridgeState<'_>,
+    ) -> Option<HookFault> {
+        let hook = self.hooks.get_mut(id.position())?;
+        if hook.spec.on_panic == OnCrash::Fail {
+            return Some(fault);
+        }
+        hook.faults += 1;
+        hook.panics += 1;
+        self.lists.remove(id);
+        let (name, count) = (&hook.spec.name, hook.panics);
+        let point = Point::from_number(self.view.point);
+        let is_over = matches!(point, Some(Point::AfterRun | Point::OnException));
+        match hook.spec.on_panic {
+            OnCrash::Restart(most) if count <= most && hook.blueprint.is_some() && !is_over => {
+                hook.awaits_restart = true;
+                shared.warn(&format!(
+                    "{fault}\n  `{name}` is created anew from its last state ({count} of {most})"
+                ));
+                shared.requests.ask_restart(id);
+            }
+            policy => {
+                hook.disabled = true;
+                let why = match policy {
+                    OnCrash::Restart(most) if count > most => format!(", after {most} restarts"),
+                    OnCrash::Restart(_) if hook.blueprint.is_none() => {
+                        ": it is part of this program and can't be created anew".to_owned()
+                    }
+                    _ => String::new(),
+                };
+                shared.warn(&format!("{fault}\n  `{name}` is off from now on{why}"));
+            }
         }
         None
     }

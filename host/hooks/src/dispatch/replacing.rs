@@ -17,9 +17,12 @@ use crate::record::LibraryId;
 use sconce_manifest::OnCrash;
 
 impl Dispatcher {
-    /// The state from which a hook whose process has ended is restarted.
+    /// The state from which a hook that has panicked, or whose process has ended, is restarted.
     pub fn last_state(&mut self, id: HookId) -> Option<Vec<u8>> {
         let hook = self.hooks.get_mut(id.position())?;
+        if hook.awaits_restart {
+            return hook.last_state.clone();
+        }
         let proxy = hook.instance.other_process()?;
         proxy.last_state().map(<[u8]>::to_vec)
     }
@@ -45,6 +48,7 @@ impl Dispatcher {
         match created {
             Ok(instance) => {
                 hook.instance = instance;
+                hook.awaits_restart = false;
                 hook.listens = None;
                 hook.spec.points.retain(|point| !left_out.contains(point));
                 self.lists = Lists::new(&self.hooks);
@@ -119,7 +123,7 @@ impl Dispatcher {
         let Some(hook) = self.hooks.get_mut(id.position()) else {
             return Err("the run has no such hook".to_owned());
         };
-        if hook.disabled {
+        if hook.is_out() {
             return Err("it is switched off".to_owned());
         }
         let save = || hook.instance.save_state();
@@ -214,7 +218,8 @@ impl Dispatcher {
         let Some(hook) = self.hooks.get_mut(id.position()) else {
             return Ok(());
         };
-        if hook.spec.on_crash == OnCrash::Fail {
+        let has_panicked = std::mem::take(&mut hook.awaits_restart);
+        if !has_panicked && hook.spec.on_crash == OnCrash::Fail {
             return Err(Box::new(fault.clone()));
         }
         hook.disabled = true;

@@ -25,7 +25,10 @@ impl Dispatcher {
             states.push(match self.save_state(id, shared) {
                 Some(Err(error)) => {
                     self.judge_state(id, LifeEvent::Save, error, shared)?;
-                    None
+                    // The state from which a hook that has panicked is restarted.
+                    self.hook(id)
+                        .filter(|hook| hook.awaits_restart)
+                        .and_then(|hook| hook.last_state.clone())
                 }
                 Some(Ok(state)) => Some(state),
                 None => None,
@@ -73,8 +76,15 @@ impl Dispatcher {
             // It has the state from which a restart would begin.
             return ended.last_state().map(|state| Ok(state.to_vec()));
         }
+        if hook.awaits_restart {
+            return hook.last_state.clone().map(Ok);
+        }
         let save = || hook.instance.save_state();
-        Some(shared.trail.around(id, PluginFunction::Save, save))
+        let saved = shared.trail.around(id, PluginFunction::Save, save);
+        if let Ok(state) = &saved {
+            hook.keep_state(state);
+        }
+        Some(saved)
     }
 
     /// Restores the hooks' states by name; a hook without a saved state is left as it is.
@@ -98,6 +108,10 @@ impl Dispatcher {
             let Some(state) = states.get(hook.spec.name.as_str()) else {
                 continue;
             };
+            hook.keep_state(state);
+            if hook.awaits_restart {
+                continue;
+            }
             let load = || hook.instance.load_state(state);
             if let Err(error) = shared.trail.around(id, PluginFunction::Load, load) {
                 self.judge_state(id, LifeEvent::Load, error, shared)?;

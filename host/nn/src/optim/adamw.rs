@@ -47,7 +47,7 @@ impl AdamW {
 
     /// Sets the weight decay.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> AdamW {
-        self.groups.set_weight_decay(weight_decay);
+        self.groups.configure_weight_decay(weight_decay);
         self
     }
 

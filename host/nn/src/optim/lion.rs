@@ -46,7 +46,7 @@ impl Lion {
 
     /// Sets the weight decay, decoupled from the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> Lion {
-        self.groups.set_weight_decay(weight_decay);
+        self.groups.configure_weight_decay(weight_decay);
         self
     }
 

@@ -59,7 +59,7 @@ impl RmsProp {
 
     /// Sets the weight decay, added to the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> RmsProp {
-        self.groups.set_weight_decay(weight_decay);
+        self.groups.configure_weight_decay(weight_decay);
         self
     }
 

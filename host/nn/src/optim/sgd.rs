@@ -47,7 +47,7 @@ impl Sgd {
 
     /// Sets the weight decay, added to the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> Sgd {
-        self.groups.set_weight_decay(weight_decay);
+        self.groups.configure_weight_decay(weight_decay);
         self
     }
 

@@ -190,6 +190,9 @@ pub struct ChangedSettings {
     /// Momenta of the parameter groups, if they differ from the optimizer's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub momenta: Vec<(String, Exact)>,
+    /// Weight decays of the parameter groups, if they differ from the manifest's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weight_decays: Vec<(String, Exact)>,
     /// Parameters trained at a fraction of their group's learning rate; 0: frozen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<(String, Exact)>,

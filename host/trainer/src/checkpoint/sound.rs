@@ -191,6 +191,13 @@ impl ChangedSettings {
         for (index, (_, momentum)) in self.momenta.iter().enumerate() {
             float(&format!("settings.momenta[{index}][1]"), momentum.0, 1.0)?;
         }
+        for (index, (_, decay)) in self.weight_decays.iter().enumerate() {
+            float(
+                &format!("settings.weight_decays[{index}][1]"),
+                decay.0,
+                f64::MAX,
+            )?;
+        }
         for (index, (_, share)) in self.shares.iter().enumerate() {
             float(&format!("settings.shares[{index}][1]"), share.0, f64::MAX)?;
         }
@@ -299,7 +306,7 @@ mod tests {
             },
             "learning_rates": [["default", "0.1"]],
             "settings": {
-                "momenta": [["default", "0.9"]], "shares": [["fc.weight", "0.5"]],
+                "momenta": [["default", "0.9"]], "weight_decays": [["default", "0.01"]], "shares": [["fc.weight", "0.5"]],
                 "accumulation": {"batches": 2, "update": [0, 2]}
             },
             "metrics": [{
@@ -371,13 +378,13 @@ mod tests {
             ),
             (
                 "/learning_rates/0/1",
-                json!("-1"),
-                "`learning_rates[0][1]` is -1",
-            ),
-            (
-                "/learning_rates/0/1",
                 json!("NaN"),
                 "`learning_rates[0][1]` is NaN",
+            ),
+            (
+                "/settings/weight_decays/0/1",
+                json!("-1.0"),
+                "`settings.weight_decays[0][1]` is -1",
             ),
             (
                 "/settings/momenta/0/1",

@@ -38,11 +38,12 @@ const FREE: [&str; 14] = [
 
 /// Keys of a hook's entry that may change without a message. They concern the reaction to faults and to slow
 /// calls, and the location of the plugin's file, which is compared by its bytes.
-const FREE_OF_HOOK: [&str; 10] = [
+const FREE_OF_HOOK: [&str; 11] = [
     "name",
     "on_error",
     "time_limit",
     "isolation",
+    "on_panic",
     "on_crash",
     "sandbox",
     "reload",

@@ -463,6 +463,7 @@ fn plan(
             library: resolved.plugin.path.clone(),
             priority: entry.priority().unwrap_or(default),
             on_error: entry.on_error(),
+            on_panic: entry.on_panic(),
             on_crash: entry.on_crash(),
             reload: entry.reload(),
             ranks: entry.ranks.unwrap_or(resolved.hook.ranks),

@@ -196,16 +196,21 @@ unsafe extern "C" fn group(
     index: usize,
     name: *mut TextAbi,
     learning_rate: *mut f64,
+    weight_decay: *mut f64,
 ) -> u32 {
-    // SAFETY: the context is that of this call, for which the hook lends room for both results.
-    let (stage, name, rate) = unsafe { (stage(context), name.as_mut(), learning_rate.as_mut()) };
-    let (Some(stage), Some(name), Some(rate)) = (stage, name, rate) else {
+    // SAFETY: the context is that of this call, for which the hook lends room for the results.
+    let (stage, name, rate, decay) = unsafe {
+        let (rate, decay) = (learning_rate.as_mut(), weight_decay.as_mut());
+        (stage(context), name.as_mut(), rate, decay)
+    };
+    let (Some(stage), Some(name), Some(rate), Some(decay)) = (stage, name, rate, decay) else {
         return Status::INVALID.0;
     };
     match stage.groups.borrow().get(index) {
         Some(group) => {
             *name = TextAbi::new(&group.name);
             *rate = group.learning_rate;
+            *decay = group.weight_decay;
             Status::OK.0
         }
         None => Status::NOT_FOUND.0,

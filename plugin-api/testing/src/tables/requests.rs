@@ -84,6 +84,9 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
         A::SetMomentum { group, momentum } => {
             for_groups(stage, group.as_deref(), |group| group.momentum = momentum)?;
         }
+        A::SetWeightDecay { group, decay } => {
+            for_groups(stage, group.as_deref(), |group| group.weight_decay = decay)?;
+        }
         A::ScaleLoss(factor) => {
             let scale = stage.requests.loss_scale.get().unwrap_or(1.0);
             stage.requests.loss_scale.set(Some(scale * factor));

@@ -139,17 +139,17 @@ mod tests {
             Ok(Keeper)
         }
 
-        fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
             let mut kept = KEPT.lock().expect("nobody panics with it");
-            assert_eq!(task.tensor_count(Collection::Gradients), 1);
-            kept.push(task.retain(Collection::Parameters, "w")?);
-            kept.extend(task.retain_at_mut(Collection::Gradients, 0)?);
-            assert!(task.retain(Collection::Parameters, "v").is_err());
+            assert_eq!(task.storage(Collection::Gradients).count(), 1);
+            kept.push(task.storage(Collection::Parameters).retain("w")?);
+            kept.extend(task.storage(Collection::Gradients).retain_at_mut(0)?);
+            assert!(task.storage(Collection::Parameters).retain("v").is_err());
             Ok(())
         }
 
-        fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-            let refused = task.retain_mut(Collection::Gradients, "w");
+        fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+            let refused = task.storage(Collection::Gradients).retain_mut("w");
             refused.map(drop)
         }
     }

@@ -107,7 +107,7 @@ impl Hook for JsonLines {
         Ok(())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if self.has_speed {
             self.pass = Meter {
                 since: task.elapsed(),
@@ -120,7 +120,7 @@ impl Hook for JsonLines {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         self.pass.samples += task.batch_size();
         if task.phase() != Phase::Train {
             return Ok(());
@@ -147,7 +147,7 @@ impl Hook for JsonLines {
         write(&mut self.lines, self.object.line(), self.config.fsync)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if !self.config.by_epoch {
             return Ok(());
         }
@@ -188,9 +188,9 @@ impl JsonLines {
                 Field::Batch => object.add("batch", &task.batch()),
                 Field::LearningRate => object.number("learning_rate", task.learning_rate()),
                 Field::LearningRates => {
-                    let rates = task.learning_rates();
-                    let rates: BTreeMap<_, _> = rates
-                        .map(|(name, rate)| (name, object.rounded(rate)))
+                    let rates: BTreeMap<_, _> = task
+                        .groups()
+                        .map(|group| (group.name, object.rounded(group.learning_rate)))
                         .collect();
                     object.add("learning_rates", &rates);
                 }

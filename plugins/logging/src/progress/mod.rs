@@ -66,7 +66,7 @@ impl Hook for Progress {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         let phase = task.phase();
         // In training the current epoch, in evaluation the last finished one.
         let epoch = task.epoch() + u64::from(phase == Phase::Train);
@@ -76,7 +76,7 @@ impl Hook for Progress {
             Phase::Train | Phase::Val => format!("epoch {epoch:width$}/{all} {}", task.stream()),
             _ => task.stream().to_owned(),
         };
-        let bar = match task.screen_columns() {
+        let bar = match task.screen() {
             Some(_) => Some(Bar::new(task.batches(), name.clone(), &self.config)?),
             None => None,
         };
@@ -95,9 +95,9 @@ impl Hook for Progress {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
-            if task.is_loss_awaited() {
+            if task.losses().is_awaited() {
                 self.awaited += 1;
             } else if let Some(loss) = task.loss() {
                 self.losses.push(loss);
@@ -120,20 +120,24 @@ impl Hook for Progress {
         let now = Instant::now();
         if now >= self.due {
             self.due = now + self.refresh;
-            if let Some(text) = self.drawn(task) {
-                task.set_status(&text);
+            if let Some(screen) = task.screen()
+                && let Some(text) = self.drawn(task, &screen)
+            {
+                screen.set_status(&text);
             }
         }
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if self.passes.last().is_some_and(|pass| pass.bar.is_none()) {
             if self.config.plain_lines > 0 {
                 task.info(self.plain(task));
             }
-        } else if let Some(text) = self.drawn(task) {
-            task.set_status("");
+        } else if let Some(screen) = task.screen()
+            && let Some(text) = self.drawn(task, &screen)
+        {
+            screen.set_status("");
             if self.config.leave {
                 task.info(text);
             }
@@ -142,20 +146,25 @@ impl Hook for Progress {
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
-        task.set_status("");
+    fn after_run(&mut self, task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        if let Some(screen) = task.screen() {
+            screen.set_status("");
+        }
         Ok(())
     }
 }
 
 impl Progress {
     /// Renders the bar of the current pass.
-    fn drawn(&mut self, task: &TaskView<'_>) -> Option<String> {
-        let columns = task.screen_columns()?;
+    fn drawn(
+        &mut self,
+        task: &TaskView<'_>,
+        screen: &sconce_plugin_api::Screen<'_>,
+    ) -> Option<String> {
         let message = self.message(task);
         let pass = self.passes.last()?;
         let bar = pass.bar.as_ref()?;
-        Some(bar.draw(task.batch(), message, columns))
+        Some(bar.draw(task.batch(), message, screen.columns()))
     }
 
     /// Renders the same as a line without a bar.
@@ -169,7 +178,7 @@ impl Progress {
     fn message(&mut self, task: &TaskView<'_>) -> String {
         let awaited = std::mem::take(&mut self.awaited);
         if awaited > 0 {
-            for loss in task.recent_losses(awaited.min(self.config.window.max(1))) {
+            for loss in task.losses().recent(awaited.min(self.config.window.max(1))) {
                 self.losses.push(loss);
             }
         }

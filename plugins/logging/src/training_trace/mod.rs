@@ -140,11 +140,11 @@ impl Hook for TrainingTrace {
         Ok(())
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.write(task)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let every = self.config.every_iterations;
         let is_due = every > 0 && task.iteration().is_multiple_of(every);
         if is_due && task.phase() == Phase::Train {
@@ -153,7 +153,7 @@ impl Hook for TrainingTrace {
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         self.trace.take_best(task, self.config.best.as_deref());
         if task.epoch().is_multiple_of(self.config.every) {
             return self.write(task);
@@ -163,7 +163,7 @@ impl Hook for TrainingTrace {
 
     fn after_save_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         if checkpoint.error.is_none() {
@@ -175,7 +175,7 @@ impl Hook for TrainingTrace {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         if std::mem::take(&mut self.is_resuming) {
@@ -190,14 +190,14 @@ impl Hook for TrainingTrace {
         self.write(task)
     }
 
-    fn on_exception(&mut self, _task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+    fn on_exception(&mut self, _task: &mut OnException<'_>, failure: &Failure<'_>) -> Result<()> {
         if matches!(failure.origin, Origin::Hook(_)) {
             self.failed_as = HOOK_FAILED;
         }
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         let (status, reason, exit_status) = match *outcome {
             Outcome::Completed => (Status::Completed, None, 0),
             Outcome::Stopped { reason } => (Status::Stopped, Some(reason), 0),

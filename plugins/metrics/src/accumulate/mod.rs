@@ -8,6 +8,7 @@ mod files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 use crate::contributions::{Contributions, are_divided, writes_files};
@@ -103,7 +104,7 @@ pub(crate) struct Accumulate {
 }
 
 impl Accumulate {
-    fn collect(&mut self, task: &TaskView<'_>) -> Result<()> {
+    fn collect(&mut self, task: &At<'_, impl HasBatch>) -> Result<()> {
         let limit = self.config.limit.unwrap_or(usize::MAX);
         for Watched { variable, phases } in &mut self.watched {
             let Some(place) = phases.of(task.phase()) else {
@@ -118,7 +119,7 @@ impl Accumulate {
     }
 
     /// Adds the batches of all ranks, once those of an update are done.
-    fn exchange(&mut self, task: &TaskView<'_>, is_left_out: bool) -> Result<()> {
+    fn exchange(&mut self, task: &At<'_, impl HasBatch>, is_left_out: bool) -> Result<()> {
         let own = (!is_left_out).then(|| self.of_batch(task)).transpose()?;
         let limit = self.config.limit.unwrap_or(usize::MAX);
         for batch in self.contributions.exchange(task, own)? {
@@ -136,7 +137,7 @@ impl Accumulate {
     }
 
     /// Rows of the current batch, by variable; of those only that are still wanted.
-    fn of_batch(&mut self, task: &TaskView<'_>) -> Result<Vec<Option<Saved>>> {
+    fn of_batch(&mut self, task: &At<'_, impl HasBatch>) -> Result<Vec<Option<Saved>>> {
         let limit = self.config.limit.unwrap_or(usize::MAX);
         let mut all = Vec::with_capacity(self.watched.len());
         for Watched { variable, phases } in &mut self.watched {
@@ -162,7 +163,7 @@ fn rows(place: Option<&Collected>) -> usize {
 fn add_batch(
     place: &mut Option<Collected>,
     variable: &mut Variable,
-    task: &TaskView<'_>,
+    task: &At<'_, impl HasBatch>,
     most: usize,
     numbers: &mut Vec<f64>,
 ) -> Result<()> {
@@ -228,10 +229,10 @@ impl Hook for Accumulate {
         })
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let batch = task.batch().saturating_sub(1);
         // A batch skipped by a hook has no outputs.
-        let is_left_out = !task.has_loss() || !batch.is_multiple_of(self.config.every);
+        let is_left_out = !task.losses().is_known() || !batch.is_multiple_of(self.config.every);
         if !phases::has(&self.config.phases, task.phase()) {
             return Ok(());
         }
@@ -244,7 +245,7 @@ impl Hook for Accumulate {
         self.collect(task)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let phase = task.phase();
         if !phases::has(&self.config.phases, phase) {
             return Ok(());

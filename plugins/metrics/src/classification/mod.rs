@@ -9,6 +9,7 @@ mod scores;
 
 use std::path::PathBuf;
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 use crate::classes::{self, Classified, Shown, is_among};
@@ -137,7 +138,7 @@ pub(crate) struct Classification {
 
 impl Classification {
     /// Counts the predictions of the current batch.
-    fn count(&mut self, task: &TaskView<'_>) -> Result<()> {
+    fn count(&mut self, task: &At<'_, impl HasBatch>) -> Result<()> {
         let batch = &mut self.batch;
         batch.read_from(
             &mut self.outputs,
@@ -180,7 +181,7 @@ impl Classification {
     }
 
     /// Adds what all ranks have counted in an update to the pass.
-    fn exchange(&mut self, task: &TaskView<'_>) -> Result<()> {
+    fn exchange(&mut self, task: &At<'_, impl HasBatch>) -> Result<()> {
         let all = task.ranks().gather_values(&self.update.counted())?;
         self.update.clear();
         if let Some(decisions) = self.phases.of(task.phase()) {
@@ -298,17 +299,17 @@ impl Hook for Classification {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.names = task.facts()?.classes;
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if !phases::has(&self.config.phases, task.phase()) {
             return Ok(());
         }
         // A batch skipped by a hook has no outputs.
-        if task.has_loss() && !task.ranks().is_repeated() {
+        if task.losses().is_known() && !task.ranks().is_repeated() {
             self.count(task)?;
         }
         if are_divided(task) && task.is_update_due() {
@@ -317,7 +318,7 @@ impl Hook for Classification {
         Ok(())
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let phase = task.phase();
         let total = self
             .phases

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use sconce_plugin_api::ModuleFacts;
+use sconce_plugin_api::moment::ChoosesModules;
 use sconce_plugin_api::prelude::*;
 
 use crate::table;
@@ -77,7 +78,7 @@ pub(crate) struct ActivationStats {
 
 impl ActivationStats {
     /// Starts or stops listening at modules for the iteration that comes next, or that has just begun.
-    fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn listen(&mut self, task: &mut At<'_, impl ChoosesModules>) -> Result<()> {
         let listens = (task.iteration() + 1).is_multiple_of(self.config.every);
         if self.listens.replace(listens) == Some(listens) {
             return Ok(());
@@ -206,13 +207,13 @@ impl Hook for ActivationStats {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         check_modules(&self.config.modules, &task.facts()?.modules)?;
         self.listens = Some(false);
         task.listen_at_modules(false)
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.seen.clear();
             self.listen(task)?;
@@ -220,7 +221,7 @@ impl Hook for ActivationStats {
         Ok(())
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             // After a resume `before_epoch` has shown the counters of the epoch's start.
             self.listen(task)?;
@@ -228,7 +229,7 @@ impl Hook for ActivationStats {
         Ok(())
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         let name = module.name();
         // A validation during training may fall into an observed iteration.
         if task.phase() != Phase::Train
@@ -247,7 +248,7 @@ impl Hook for ActivationStats {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }

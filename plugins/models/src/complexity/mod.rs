@@ -7,6 +7,7 @@ mod report;
 
 use std::path::PathBuf;
 
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 use count::{Run, elements, multiply_adds};
@@ -81,7 +82,7 @@ fn size(tensor: &Tensor<'_>) -> u64 {
 
 impl ModelComplexity {
     /// Builds the report from the modules seen, per sample of the batch.
-    fn report(&self, task: &TaskView<'_>) -> Result<Report> {
+    fn report(&self, task: &At<'_, impl HasBatch>) -> Result<Report> {
         let batch = task.batch_size().max(1);
         let inputs = task.inputs()?;
         let mut report = Report {
@@ -153,7 +154,7 @@ impl ModelComplexity {
         row
     }
 
-    fn tell(&self, task: &TaskView<'_>) -> Result<()> {
+    fn tell(&self, task: &At<'_, impl HasBatch>) -> Result<()> {
         let report = self.report(task)?;
         if self.config.log {
             task.info(report.text(self.config.max_depth));
@@ -201,7 +202,7 @@ impl Hook for ModelComplexity {
         })
     }
 
-    fn module_forward(&mut self, _task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, _task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         if self.stage != Stage::Listening {
             return Ok(());
         }
@@ -249,7 +250,7 @@ impl Hook for ModelComplexity {
         Ok(())
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         if self.stage == Stage::Listening {
             self.stage = Stage::Told;
             self.tell(task)?;
@@ -257,7 +258,7 @@ impl Hook for ModelComplexity {
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if self.stage == Stage::Told {
             self.stage = Stage::Over;
             return task.listen_at_modules(false);

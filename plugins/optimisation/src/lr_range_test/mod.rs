@@ -11,6 +11,7 @@ mod plot;
 
 use std::path::PathBuf;
 
+use sconce_plugin_api::moment::ChangesSettings;
 use sconce_plugin_api::prelude::*;
 
 use curve::{Curve, Suggestion, Way};
@@ -163,7 +164,7 @@ impl LrRangeTest {
     }
 
     /// Publishes and applies the suggestion, as configured, after the roll back.
-    fn use_it(&self, task: &mut TaskView<'_>) -> Result<()> {
+    fn use_it(&self, task: &mut At<'_, impl ChangesSettings>) -> Result<()> {
         let name = &self.config.publish;
         let Some(rate) = self.state.suggestion else {
             return Ok(());
@@ -172,7 +173,7 @@ impl LrRangeTest {
             task.publish_metric(name, rate)?;
         }
         if self.config.apply {
-            task.set_learning_rate(rate)?;
+            task.set_learning_rate(Groups::All, rate)?;
         }
         Ok(())
     }
@@ -236,29 +237,29 @@ impl Hook for LrRangeTest {
         })
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
         match self.state.stage {
             // Saved after all hooks of this mount point have run, and so with the current state.
-            Stage::Before => task.save_checkpoint(&self.name),
+            Stage::Before => task.checkpoint(&self.name).save(),
             Stage::Found => {
                 (self.state.stage, self.state.kept) = (Stage::Over, None);
-                task.delete_checkpoint(&self.name)
+                task.checkpoint(&self.name).delete()
             }
             Stage::During | Stage::Over => Ok(()),
         }
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train && self.state.stage == Stage::Before {
             self.state.stage = Stage::During;
         }
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         if let (Phase::Train, Stage::During, Some(loss)) =
             (task.phase(), self.state.stage, task.loss())
         {
@@ -272,7 +273,7 @@ impl Hook for LrRangeTest {
     }
 
     /// Runs after every schedule, so that this rate takes effect.
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         if self.state.stage != Stage::During {
             return Ok(());
         }
@@ -301,18 +302,18 @@ impl Hook for LrRangeTest {
         if is_over || self.state.curve.tried.len() as u64 >= steps {
             return self.conclude(task);
         }
-        task.set_learning_rate(rate)
+        task.set_learning_rate(Groups::All, rate)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        match (task.phase(), self.state.stage) {
-            (Phase::Train, Stage::Found) => task.roll_back(&self.name),
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+        match (task.in_training(), self.state.stage) {
+            (Some(mut task), Stage::Found) => task.checkpoint(&self.name).roll_back(),
             _ => Ok(()),
         }
     }
 
     /// If training was too short for all rates, uses those that were tried and restores the parameters.
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
@@ -321,17 +322,17 @@ impl Hook for LrRangeTest {
                 task.warn("the training is shorter than the test: it ends with fewer rates");
                 self.conclude(task)?;
                 (self.state.stage, self.state.kept) = (Stage::Over, None);
-                task.load_parameters(&self.name, None)?;
-                task.delete_checkpoint(&self.name)
+                task.checkpoint(&self.name).load_parameters()?;
+                task.checkpoint(&self.name).delete()
             }
-            Stage::Over if self.config.stop => task.delete_checkpoint(&self.name),
+            Stage::Over if self.config.stop => task.checkpoint(&self.name).delete(),
             _ => Ok(()),
         }
     }
 
     fn after_save_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         if checkpoint.tag == self.name && checkpoint.error.is_none() {
@@ -344,7 +345,7 @@ impl Hook for LrRangeTest {
     /// which that method sets nothing and requests no more than a deletion.
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let loaded = checkpoint.reference();

@@ -11,6 +11,7 @@ mod momentum;
 mod plateau;
 
 use sconce_plugin_api::Plan;
+use sconce_plugin_api::moment::ChangesSettings;
 use sconce_plugin_api::prelude::*;
 
 use curve::{Curve, Plateau};
@@ -305,17 +306,17 @@ struct State {
 
 impl LrSchedule {
     /// Sets the rates in effect after `step` completed steps.
-    fn set(&self, task: &mut TaskView<'_>, step: u64) -> Result<()> {
+    fn set(&self, task: &mut At<'_, impl ChangesSettings>, step: u64) -> Result<()> {
         for (group, base) in &self.state.bases {
             let rate = self.way.rate(*base, step, self.total, &self.state.watch);
-            task.set_learning_rate_of(group, rate)?;
+            task.set_learning_rate(group, rate)?;
         }
         let Some(momentum) = &self.momentum else {
             return Ok(());
         };
         let momentum = momentum.value(&self.way, self.base_momentum, step, self.total);
         for (group, _) in &self.state.bases {
-            task.set_momentum_of(group, momentum)?;
+            task.set_momentum(group, momentum)?;
         }
         Ok(())
     }
@@ -367,10 +368,10 @@ impl Hook for LrSchedule {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let known: Vec<(String, f64)> = task
-            .learning_rates()
-            .map(|(name, rate)| (name.to_owned(), rate))
+            .groups()
+            .map(|group| (group.name.to_owned(), group.learning_rate))
             .collect();
         let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
         for group in self.groups.iter().flatten() {
@@ -391,7 +392,7 @@ impl Hook for LrSchedule {
         Ok(())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
@@ -403,19 +404,19 @@ impl Hook for LrSchedule {
         self.set(task, step)
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         match self.by {
             Unit::Update => self.set(task, task.update()),
             Unit::Epoch => Ok(()),
         }
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         self.validated |= task.phase() == Phase::Val && !task.is_initial_validation();
         Ok(())
     }
 
-    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
         let validated = std::mem::take(&mut self.validated);
         let Some(plateau) = self.way.stages.iter().find_map(Stage::plateau) else {
             return Ok(());

@@ -138,12 +138,14 @@ impl Masks {
             return Ok(());
         };
         // The host drops them at the beginning of an epoch, and no checkpoint has them.
-        let are_there = task.has_tensor(Collection::Published, &first.published(set))?;
+        let are_there = task
+            .tensors(Collection::Published)
+            .has(&first.published(set))?;
         let (parameters, masks) = match &mut self.published {
             Some(published) if are_there => published,
             published => published.insert(publish(&mut self.each, task, set)?),
         };
-        task.combine_vectors(parameters, masks, Combination::Multiply)
+        parameters.combine(task, masks, Combination::Multiply)
     }
 
     /// Returns the fraction of elements that are pruned.

@@ -10,6 +10,7 @@
 mod masks;
 mod schedule;
 
+use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
 
 use crate::names;
@@ -99,7 +100,12 @@ pub(crate) struct Prune {
 
 impl Prune {
     /// Prunes if that is due after `done` updates or epochs of `total`.
-    fn prune(&mut self, task: &mut TaskView<'_>, done: u64, total: u64) -> Result<()> {
+    fn prune(
+        &mut self,
+        task: &mut At<'_, impl ChangesParameters>,
+        done: u64,
+        total: u64,
+    ) -> Result<()> {
         let Config { begin, every, .. } = self.config;
         let end = self.config.end.unwrap_or(total).max(begin);
         let is_due =
@@ -179,12 +185,12 @@ impl Hook for Prune {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
         self.masks.begin(task, &chosen)
     }
 
-    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         if self.config.by == Unit::Update {
             let total = self.updates.in_epoch(task) * task.epochs();
             self.prune(task, task.update(), total)?;
@@ -192,7 +198,7 @@ impl Hook for Prune {
         self.apply(task)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if task.phase() != Phase::Train || !task.is_whole() || self.config.by != Unit::Epoch {
             return Ok(());
         }
@@ -212,7 +218,7 @@ impl Hook for Prune {
     /// Applies the masks to the loaded parameters.
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;

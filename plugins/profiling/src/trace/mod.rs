@@ -13,6 +13,7 @@ mod timeline;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use sconce_plugin_api::moment::{ChoosesModules, HasBatch};
 use sconce_plugin_api::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -105,7 +106,7 @@ impl Trace {
     }
 
     /// Sets whether the hook listens at modules in the iteration that comes next, or that has just begun.
-    fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn listen(&mut self, task: &mut At<'_, impl ChoosesModules>) -> Result<()> {
         let is_on = self.config.schedule.step(task.iteration()) != Step::Off;
         let listens = self.config.modules && is_on;
         if self.listens.replace(listens) == Some(listens) {
@@ -138,8 +139,11 @@ impl Trace {
         if !std::mem::take(&mut self.records_gpu) {
             return Ok(());
         }
-        let spans = task.take_gpu_spans();
-        task.record_gpu(false)?;
+        let Some(gpu) = task.gpu() else {
+            return Ok(());
+        };
+        let spans = gpu.take_spans();
+        gpu.record(false)?;
         // The clocks' difference, once: both are monotonic.
         let (now, elapsed) = (Instant::now(), task.elapsed());
         for span in spans {
@@ -157,14 +161,14 @@ impl Trace {
         Ok(())
     }
 
-    fn end_iteration(&mut self, number: u64, task: &mut TaskView<'_>) -> Result<()> {
+    fn end_iteration(&mut self, number: u64, task: &mut At<'_, impl HasBatch>) -> Result<()> {
         let now = Instant::now();
         let mut arguments = Map::new();
         arguments.insert("iteration".to_owned(), json!(number));
         arguments.insert("epoch".to_owned(), json!(task.epoch()));
         arguments.insert("samples".to_owned(), json!(task.batch_size()));
         // A loss that the GPU has not computed yet would change the times that are traced.
-        if let Some(loss) = (!task.is_loss_awaited()).then(|| task.loss()).flatten() {
+        if let Some(loss) = (!task.losses().is_awaited()).then(|| task.loss()).flatten() {
             arguments.insert("loss".to_owned(), json!(loss));
         }
         let name = format!("iteration {number}");
@@ -247,18 +251,18 @@ impl Hook for Trace {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         self.run = task.facts()?.run;
         self.listens = Some(false);
         task.listen_at_modules(false)
     }
 
-    fn before_loop(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn before_loop(&mut self, _task: &mut BeforeLoop<'_>) -> Result<()> {
         self.aside = Instant::now();
         Ok(())
     }
 
-    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.active = None;
             self.mark = Instant::now();
@@ -267,7 +271,7 @@ impl Hook for Trace {
         Ok(())
     }
 
-    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             // After a resume `before_epoch` has shown the counters of the epoch's start.
             self.listen(task)?;
@@ -279,8 +283,10 @@ impl Hook for Trace {
         if task.phase() != Phase::Train || !is_active {
             return Ok(());
         }
-        if !self.records_gpu && task.gpu().is_some() {
-            task.record_gpu(true)?;
+        if !self.records_gpu
+            && let Some(gpu) = task.gpu()
+        {
+            gpu.record(true)?;
             self.records_gpu = true;
         }
         self.active = Some(task.iteration() + 1);
@@ -290,7 +296,7 @@ impl Hook for Trace {
         Ok(())
     }
 
-    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+    fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
         if self.active.is_none() || task.phase() != Phase::Train {
             return Ok(());
         }
@@ -314,34 +320,34 @@ impl Hook for Trace {
         Ok(())
     }
 
-    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.step("forward")?;
         }
         Ok(())
     }
 
-    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.step("loss")?;
         }
         Ok(())
     }
 
-    fn after_backward(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn after_backward(&mut self, _task: &mut AfterBackward<'_>) -> Result<()> {
         self.step("backward")
     }
 
-    fn before_update(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, _task: &mut BeforeUpdate<'_>) -> Result<()> {
         self.mark = Instant::now();
         Ok(())
     }
 
-    fn after_update(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+    fn after_update(&mut self, _task: &mut AfterUpdate<'_>) -> Result<()> {
         self.step("update")
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
@@ -352,7 +358,7 @@ impl Hook for Trace {
         self.listen(task)
     }
 
-    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_loop(&mut self, task: &mut AfterLoop<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             self.end_aside(task.phase().name().to_owned(), "loop");
         }
@@ -361,7 +367,7 @@ impl Hook for Trace {
 
     fn before_save_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut BeforeSaveCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.aside = Instant::now();
@@ -370,14 +376,14 @@ impl Hook for Trace {
 
     fn after_save_checkpoint(
         &mut self,
-        _task: &mut TaskView<'_>,
+        _task: &mut AfterSaveCheckpoint<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         self.end_aside(format!("save {}", checkpoint.tag), "checkpoint");
         Ok(())
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         // A cycle cut short by the end of the run.
         self.write(task)
     }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sconce_plugin_api::ext::Level;
-use sconce_plugin_api::{Setup, TaskView};
+use sconce_plugin_api::{At, Setup, TaskView};
 
 /// What the hook in Python can use at the moment.
 pub(super) enum Current<'call> {
@@ -68,7 +68,7 @@ pub(super) fn current<T>(use_it: impl for<'call> FnOnce(Option<Current<'call>>) 
 /// Logs a line as the current hook, or keeps it for the next call of any hook.
 pub(super) fn log(level: Level, line: String) {
     current(|current| match current {
-        Some(Current::Task(task)) => task.log(level, line),
+        Some(Current::Task(task)) => At::any(task).log(level, line),
         Some(Current::Setup(setup)) if level == Level::Warn => setup.warn(line),
         Some(Current::Setup(setup)) => setup.info(line),
         None => keep(level, line),

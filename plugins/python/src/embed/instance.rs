@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use sconce_plugin_api::ext::Level;
-use sconce_plugin_api::{HookError, Point, Result, Setup, TaskView};
+use sconce_plugin_api::{At, HookError, Point, Result, Setup, TaskView};
 
 use super::functions::{Functions, functions};
 use super::gil::{Gil, Ref};
@@ -104,7 +104,7 @@ impl Instance {
         } else {
             Ok(())
         };
-        log_kept(|level, line| task.log(level, line));
+        log_kept(|level, line| At::any(task).log(level, line));
         result
     }
 

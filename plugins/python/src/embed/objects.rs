@@ -5,8 +5,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use sconce_plugin_api::HookError;
 use sconce_plugin_api::ext::Level;
+use sconce_plugin_api::{At, HookError};
 
 use super::arguments::read;
 use super::current::{self, Current};
@@ -54,7 +54,7 @@ unsafe extern "C" fn get_attribute(_task: Object, closure: *mut c_void) -> Objec
         return ptr::null_mut();
     };
     let answer = current::current(|current| match current {
-        Some(Current::Task(task)) => Ok((attribute.get)(task)),
+        Some(Current::Task(task)) => Ok((attribute.get)(&At::any(task))),
         _ => Err(not_available()),
     });
     // SAFETY: Python calls getters with the lock.
@@ -138,7 +138,7 @@ unsafe extern "C" fn trampoline<const INDEX: usize>(
 fn run(method: &Method, arguments: &Arguments<'_>) -> Result<Answer, HookError> {
     match method.run {
         Run::Task(run) => current::current(|current| match current {
-            Some(Current::Task(task)) => run(task, arguments),
+            Some(Current::Task(task)) => run(&mut At::any(task), arguments),
             _ => Err(not_available()),
         }),
         Run::Setup(run) => current::current(|current| match current {

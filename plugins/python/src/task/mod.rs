@@ -1,6 +1,7 @@
-//! What Python's `task` can do: a table of attributes and one of methods, both in terms of [`TaskView`].
+//! What Python's `task` can do: a table of attributes and one of methods, both in terms of the task at any moment. The host
+//! checks what is legal where.
 //!
-//! Names are those of `TaskView`. Methods whose name begins with `_` are wrapped in `sconce/_task.py`, which gives them
+//! Names are those of `TaskView` and `At`. Methods whose name begins with `_` are wrapped in `sconce/_task.py`, which gives them
 //! Python's arguments and documents them.
 
 mod values;
@@ -8,8 +9,9 @@ mod values;
 use std::ffi::CStr;
 
 use sconce_plugin_api::ext::{Collection, Level};
+use sconce_plugin_api::moment::Any;
 use sconce_plugin_api::tensor::{BrainHalf, Element, Half};
-use sconce_plugin_api::{Context, HookError, Keep, Phase, Result, Setup, TaskView};
+use sconce_plugin_api::{At, Context, Groups, HookError, Keep, Phase, Result, Setup};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -18,13 +20,13 @@ pub(crate) use values::{Answer, Argument, Arguments, MOST_ARGUMENTS};
 /// An attribute of `task`.
 pub(crate) struct Attribute {
     pub(crate) name: &'static CStr,
-    pub(crate) get: fn(&TaskView<'_>) -> Answer,
+    pub(crate) get: fn(&At<'_, Any>) -> Answer,
 }
 
 /// What a method needs.
 pub(crate) enum Run {
     /// A call at a mount point.
-    Task(fn(&mut TaskView<'_>, &Arguments<'_>) -> Result<Answer>),
+    Task(fn(&mut At<'_, Any>, &Arguments<'_>) -> Result<Answer>),
     /// The creation of the hook.
     Setup(fn(&Setup<'_>, &Arguments<'_>) -> Result<Answer>),
     /// Either, or neither: what the hook logs.
@@ -67,13 +69,13 @@ pub(crate) static ATTRIBUTES: &[Attribute] = attributes! {
     c"is_whole" => |task| Answer::Bool(task.is_whole()),
     c"is_update_due" => |task| Answer::Bool(task.is_update_due()),
     c"is_initial_validation" => |task| Answer::Bool(task.is_initial_validation()),
-    c"is_resumed" => |task| Answer::Bool(task.is_resumed()),
-    c"is_new_to_run" => |task| Answer::Bool(task.is_new_to_run()),
+    c"is_resumed" => |task| Answer::Bool(task.resumed().is_some()),
+    c"is_new_to_run" => |task| Answer::Bool(task.resumed().is_some_and(|run| !run.knows_hook)),
     c"rank" => |task| Answer::Count(task.ranks().rank() as u64),
     c"world_size" => |task| Answer::Count(task.ranks().size() as u64),
     c"is_repeated" => |task| Answer::Bool(task.ranks().is_repeated()),
-    c"screen_columns" => |task| match task.screen_columns() {
-        Some(columns) => Answer::Count(columns as u64),
+    c"screen_columns" => |task| match task.screen() {
+        Some(screen) => Answer::Count(screen.columns() as u64),
         None => Answer::None,
     },
 };
@@ -97,32 +99,33 @@ pub(crate) static METHODS: &[Method] = methods! {
     c"info" "t" => |task, a| { task.info(a.text(0)); Ok(Answer::None) },
     c"warn" "t" => |task, a| { task.warn(a.text(0)); Ok(Answer::None) },
     c"debug" "t" => |task, a| { task.log(Level::Debug, a.text(0)); Ok(Answer::None) },
-    c"set_status" "t" => |task, a| { task.set_status(a.text(0)); Ok(Answer::None) },
+    c"set_status" "t" => |task, a| {
+        if let Some(screen) = task.screen() {
+            screen.set_status(a.text(0));
+        }
+        Ok(Answer::None)
+    },
     // Metrics and facts.
     c"metric" "t" => |task, a| Ok(task.metric(a.text(0)).into()),
     c"metric_of" "tt" => |task, a| Ok(task.metric_of(phase(a.text(0))?, a.text(1)).into()),
     c"metrics_of" "t" => |task, a| Ok(numbers(task.metrics_of(phase(a.text(0))?))),
     c"publish_metric" "tf" => |task, a| done(task.publish_metric(a.text(0), a.number(1))),
-    c"learning_rates" "" => |task, _| Ok(numbers(task.learning_rates())),
-    c"learning_rate_of" "t" => |task, a| Ok(task.learning_rate_of(a.text(0)).into()),
+    c"learning_rates" "" => |task, _| Ok(numbers(task.groups().map(|group| (group.name, group.learning_rate)))),
+    c"weight_decays" "" => |task, _| Ok(numbers(task.groups().map(|group| (group.name, group.weight_decay)))),
     c"_facts" "" => |task, _| facts(task),
     c"_gather" "t" => |task, a| gather(task, a.text(0)),
     // Tensors.
     c"_tensor" "itb" => |task, a| {
-        let (collection, name) = (collection(a.integer(0))?, a.text(1));
-        let tensor = if a.is_true(2) { task.retain_mut(collection, name) } else { task.retain(collection, name) };
+        let (mut storage, name) = (task.storage(collection(a.integer(0))?), a.text(1));
+        let tensor = if a.is_true(2) { storage.retain_mut(name) } else { storage.retain(name) };
         tensor.map(Answer::Tensor)
     },
     c"_tensor_at" "iib" => |task, a| {
-        let (collection, index) = (collection(a.integer(0))?, a.integer(1) as usize);
-        let tensor = if a.is_true(2) {
-            task.retain_at_mut(collection, index)?
-        } else {
-            task.retain_at(collection, index)?
-        };
+        let (mut storage, index) = (task.storage(collection(a.integer(0))?), a.integer(1) as usize);
+        let tensor = if a.is_true(2) { storage.retain_at_mut(index)? } else { storage.retain_at(index)? };
         Ok(tensor.map_or(Answer::None, Answer::Tensor))
     },
-    c"_tensor_count" "i" => |task, a| Ok(Answer::Count(task.tensor_count(collection(a.integer(0))?) as u64)),
+    c"_tensor_count" "i" => |task, a| Ok(Answer::Count(task.storage(collection(a.integer(0))?).count() as u64)),
     // Published values.
     c"_publish" "ttt" => |task, a| {
         let value: &RawValue = serde_json::from_str(a.text(1))?;
@@ -137,24 +140,29 @@ pub(crate) static METHODS: &[Method] = methods! {
     c"stop_after_epoch" "t" => |task, a| done(task.stop_after_epoch(a.text(0))),
     c"skip_batch" "" => |task, _| done(task.skip_batch()),
     c"skip_update" "" => |task, _| done(task.skip_update()),
-    c"set_learning_rate" "f" => |task, a| done(task.set_learning_rate(a.number(0))),
-    c"set_learning_rate_of" "tf" => |task, a| done(task.set_learning_rate_of(a.text(0), a.number(1))),
-    c"set_momentum" "f" => |task, a| done(task.set_momentum(a.number(0))),
-    c"set_momentum_of" "tf" => |task, a| done(task.set_momentum_of(a.text(0), a.number(1))),
+    c"set_learning_rate" "f|o" => |task, a| done(task.set_learning_rate(groups(a, 1), a.number(0))),
+    c"set_momentum" "f|o" => |task, a| done(task.set_momentum(groups(a, 1), a.number(0))),
+    c"set_weight_decay" "f|o" => |task, a| done(task.set_weight_decay(groups(a, 1), a.number(0))),
     c"set_accumulation" "i" => |task, a| done(task.set_accumulation(count(a.integer(0))?)),
     c"scale_loss" "f" => |task, a| done(task.scale_loss(a.number(0))),
     c"freeze" "t" => |task, a| done(task.freeze(a.text(0))),
     c"unfreeze" "tf" => |task, a| done(task.unfreeze(a.text(0), a.number(1))),
     c"renew_statistics" "i" => |task, a| done(task.renew_statistics(count(a.integer(0))?)),
-    c"save_checkpoint" "t" => |task, a| done(task.save_checkpoint(a.text(0))),
-    c"save_parameters" "t" => |task, a| done(task.save_parameters(a.text(0))),
-    c"save_in_background" "t" => |task, a| done(task.save_in_background(a.text(0))),
-    c"save_parameters_in_background" "t" => |task, a| done(task.save_parameters_in_background(a.text(0))),
-    c"copy_checkpoint" "tt" => |task, a| done(task.copy_checkpoint(a.text(0), a.text(1))),
-    c"delete_checkpoint" "t" => |task, a| done(task.delete_checkpoint(a.text(0))),
-    c"publish_weights" "tt|o" => |task, a| done(task.publish_weights(a.text(0), a.text(1), a.optional(2))),
-    c"load_parameters" "t|o" => |task, a| done(task.load_parameters(a.text(0), a.optional(1))),
-    c"roll_back" "t" => |task, a| done(task.roll_back(a.text(0))),
+    c"_save_checkpoint" "tbb" => |task, a| {
+        let mut checkpoint = task.checkpoint(a.text(0));
+        if a.is_true(1) {
+            checkpoint = checkpoint.parameters_only();
+        }
+        if a.is_true(2) {
+            checkpoint = checkpoint.in_background();
+        }
+        done(checkpoint.save())
+    },
+    c"copy_checkpoint" "tt" => |task, a| done(task.checkpoint(a.text(0)).copy_to(a.text(1))),
+    c"delete_checkpoint" "t" => |task, a| done(task.checkpoint(a.text(0)).delete()),
+    c"publish_weights" "tt|o" => |task, a| done(task.checkpoint(a.text(0)).with_set(a.optional(2)).publish(a.text(1))),
+    c"load_parameters" "t|o" => |task, a| done(task.checkpoint(a.text(0)).with_set(a.optional(1)).load_parameters()),
+    c"roll_back" "t" => |task, a| done(task.checkpoint(a.text(0)).roll_back()),
     c"validate_now" "" => |task, _| done(task.validate_now()),
     c"swap_parameters" "t" => |task, a| done(task.swap_parameters(a.text(0))),
     c"swap_back" "" => |task, _| done(task.swap_back()),
@@ -192,6 +200,11 @@ fn keep(name: &str) -> Result<Keep> {
     })
 }
 
+/// The group that an argument names; all if it names none.
+fn groups<'call>(a: &Arguments<'call>, index: usize) -> Groups<'call> {
+    a.optional(index).map_or(Groups::All, Groups::Named)
+}
+
 fn count(number: i64) -> Result<u64> {
     u64::try_from(number).with_context(|| format!("{number} is negative"))
 }
@@ -206,7 +219,7 @@ fn raw(value: Option<Box<RawValue>>) -> Answer {
     value.map_or(Answer::None, |value| Answer::Text(value.get().to_owned()))
 }
 
-fn facts(task: &TaskView<'_>) -> Result<Answer> {
+fn facts(task: &At<'_, Any>) -> Result<Answer> {
     let facts = task.facts()?;
     Ok(Answer::Text(
         json!({
@@ -226,7 +239,7 @@ fn facts(task: &TaskView<'_>) -> Result<Answer> {
 }
 
 /// The JSON texts of all ranks, as those of a list.
-fn gather(task: &TaskView<'_>, own: &str) -> Result<Answer> {
+fn gather(task: &At<'_, Any>, own: &str) -> Result<Answer> {
     let all = task.ranks().gather(own.as_bytes())?;
     let all: Vec<_> = all
         .iter()
@@ -236,9 +249,9 @@ fn gather(task: &TaskView<'_>, own: &str) -> Result<Answer> {
 }
 
 /// `_publish_tensor(name, type, shape as JSON, elements, keep)`.
-fn publish_tensor(task: &mut TaskView<'_>, a: &Arguments<'_>) -> Result<Answer> {
+fn publish_tensor(task: &mut At<'_, Any>, a: &Arguments<'_>) -> Result<Answer> {
     fn publish<T: Element, const N: usize>(
-        task: &mut TaskView<'_>,
+        task: &mut At<'_, Any>,
         a: &Arguments<'_>,
         read: fn([u8; N]) -> T,
     ) -> Result<Answer> {

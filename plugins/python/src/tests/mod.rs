@@ -102,7 +102,7 @@ def after_iter(self, task):
     assert task.metric_of('val', 'nothing') is None
     if task.iteration == 4:
         task.set_learning_rate(0.25)
-        assert task.learning_rate_of('default') == 0.25 or task.learning_rates()
+        assert task.learning_rates()['default'] == 0.25
         task.stop('enough')
 ",
     ) else {

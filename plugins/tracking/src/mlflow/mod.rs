@@ -76,7 +76,7 @@ impl Hook for MlFlow {
         })
     }
 
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let mut tags: Vec<(String, String)> = self.config.tags.clone().into_iter().collect();
         tags.push(("mlflow.source.name".to_owned(), self.host.clone()));
         let begin = Begin {
@@ -85,12 +85,12 @@ impl Hook for MlFlow {
             time: now(),
             tags,
             params: std::mem::take(&mut self.params),
-            resumes: task.is_resumed(),
+            resumes: task.resumed().is_some(),
         };
         self.outbox.hand(Job::Begin(begin), task)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let interval = self.config.interval;
         let is_due = interval > 0 && task.iteration().is_multiple_of(interval);
         if !is_due || task.phase() != Phase::Train {
@@ -110,7 +110,7 @@ impl Hook for MlFlow {
         self.outbox.hand(Job::Metrics(metrics), task)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         if !self.config.by_epoch {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Hook for MlFlow {
         self.outbox.hand(Job::Metrics(metrics), task)
     }
 
-    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, task: &mut AfterRun<'_>, outcome: &Outcome<'_>) -> Result<()> {
         for file in &self.config.artifacts {
             let name = file.to_string_lossy().replace('\\', "/");
             let job = Job::Artifact(path_inside(&self.directory, file)?, name);

@@ -21,6 +21,7 @@ use std::time::Duration;
 use config::{Axis, Config, HistogramOf};
 use event::{Content, Value};
 use files::EventFiles;
+use sconce_plugin_api::moment::HasBatch;
 use sconce_plugin_api::prelude::*;
 
 /// State of the hook between calls.
@@ -97,7 +98,7 @@ impl Hook for TensorBoard {
 
     fn after_load_checkpoint(
         &mut self,
-        task: &mut TaskView<'_>,
+        task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
         // The data up to the checkpoint are kept.
@@ -105,7 +106,7 @@ impl Hook for TensorBoard {
         Ok(())
     }
 
-    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn before_update(&mut self, task: &mut BeforeUpdate<'_>) -> Result<()> {
         let every = self.config.histograms_every;
         // The current update is not counted yet.
         if every == 0 || !(task.update() + 1).is_multiple_of(every) {
@@ -128,7 +129,7 @@ impl Hook for TensorBoard {
         self.add(step, values)
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
         let images = self.config.images_every > 0 && task.batch() == 1;
         if images && !self.has_no_images {
             self.images(task)?;
@@ -153,7 +154,7 @@ impl Hook for TensorBoard {
         self.add(self.step_within(task), values)
     }
 
-    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+    fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let phase = task.phase();
         let mut values = Vec::new();
         if self.config.by_epoch {
@@ -178,7 +179,7 @@ impl Hook for TensorBoard {
         self.add(step, values)
     }
 
-    fn after_run(&mut self, _task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+    fn after_run(&mut self, _task: &mut AfterRun<'_>, _outcome: &Outcome<'_>) -> Result<()> {
         self.files.flush()
     }
 }
@@ -222,13 +223,18 @@ impl TensorBoard {
         if !self.config.learning_rates {
             return;
         }
-        let groups: Vec<_> = task.learning_rates().collect();
+        let groups: Vec<_> = task.groups().collect();
         if groups.len() < 2 {
             let rate = task.learning_rate();
             values.push(Value::scalar("learning_rate".to_owned(), rate));
             return;
         }
-        for (name, rate) in groups {
+        for sconce_plugin_api::ParameterGroup {
+            name,
+            learning_rate: rate,
+            ..
+        } in groups
+        {
             values.push(Value::scalar(format!("learning_rate/{name}"), rate));
         }
     }
@@ -252,7 +258,7 @@ impl TensorBoard {
         Ok(())
     }
 
-    fn images(&mut self, task: &TaskView<'_>) -> Result<()> {
+    fn images(&mut self, task: &At<'_, impl HasBatch>) -> Result<()> {
         let phase = task.phase();
         // In training the current epoch is not counted yet, in validation it is.
         let epoch = task.epoch() + u64::from(phase == Phase::Train);

@@ -91,6 +91,14 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
         Asked::SetMomentum { group, momentum } => {
             set_momentum(shared, group.as_deref(), momentum)?;
         }
+        Asked::SetWeightDecay { group, decay } => {
+            shared.note_groups();
+            let mut groups = shared.groups.borrow_mut();
+            match group {
+                None => groups.set_weight_decay(decay),
+                Some(group) => groups.set_weight_decay_of(&group, decay)?,
+            }
+        }
         Asked::SetAccumulation(batches) => shared.set_accumulation(batches),
         Asked::Freeze { ref name, ratio } => {
             let index = shared.tensors.parameter_index(name)?;

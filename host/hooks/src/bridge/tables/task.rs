@@ -41,19 +41,23 @@ unsafe extern "C" fn group(
     index: usize,
     name: *mut TextAbi,
     learning_rate: *mut f64,
+    weight_decay: *mut f64,
 ) -> u32 {
     // SAFETY: the context is the one that the host handed out for this call, for which the plugin
-    // lends memory for a text and a number.
-    let (shared, name, learning_rate) =
-        unsafe { (shared(context), name.as_mut(), learning_rate.as_mut()) };
-    let (Some(shared), Some(name), Some(learning_rate)) = (shared, name, learning_rate) else {
+    // lends memory for a text and two numbers.
+    let (shared, name, rate, decay) = unsafe {
+        let (rate, decay) = (learning_rate.as_mut(), weight_decay.as_mut());
+        (shared(context), name.as_mut(), rate, decay)
+    };
+    let (Some(shared), Some(name), Some(rate), Some(decay)) = (shared, name, rate, decay) else {
         return Status::INVALID.0;
     };
     match shared.groups.borrow().at(index) {
         // Groups are set once, so their names never move.
         Some(group) => {
             *name = TextAbi::new(&group.name);
-            *learning_rate = group.learning_rate;
+            *rate = group.learning_rate;
+            *decay = group.weight_decay;
             Status::OK.0
         }
         None => Status::NOT_FOUND.0,

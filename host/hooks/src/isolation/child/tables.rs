@@ -325,10 +325,13 @@ unsafe extern "C" fn group(
     index: usize,
     name: *mut TextAbi,
     learning_rate: *mut f64,
+    weight_decay: *mut f64,
 ) -> u32 {
-    // SAFETY: the plugin lends memory for a text and a number.
+    // SAFETY: the plugin lends memory for a text and two numbers.
     unsafe {
-        let Some(learning_rate) = learning_rate.as_mut() else {
+        let (Some(learning_rate), Some(weight_decay)) =
+            (learning_rate.as_mut(), weight_decay.as_mut())
+        else {
             return Status::INVALID.0;
         };
         let answer = ask(&Ask::Group(index as u64));
@@ -337,6 +340,7 @@ unsafe extern "C" fn group(
             .filter(|answer| answer.status == Status::OK.0)
         {
             *learning_rate = answer.number;
+            *weight_decay = f64::from_bits(answer.count);
         }
         kept(answer, name)
     }

@@ -121,8 +121,11 @@ impl Server<'_> {
                 Ask::GroupCount => reply.count = (task.group_count)(context) as u64,
                 Ask::Group(index) => {
                     let index = usize::try_from(index).unwrap_or(usize::MAX);
-                    let rate = &raw mut reply.number;
-                    reply.status = (task.group)(context, index, &raw mut text, rate);
+                    let (rate, mut decay) = (&raw mut reply.number, 0.0_f64);
+                    reply.status =
+                        (task.group)(context, index, &raw mut text, rate, &raw mut decay);
+                    // The answer has room for one number; the other one goes as its bits.
+                    reply.count = decay.to_bits();
                 }
                 Ask::Elapsed => reply.number = (run.elapsed_seconds)(context),
                 Ask::Remaining => reply.number = (run.remaining_seconds)(context),

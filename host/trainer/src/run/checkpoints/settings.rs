@@ -16,6 +16,10 @@ pub(in crate::run) fn changed_settings(
 ) -> ChangedSettings {
     let groups = shared.groups.borrow();
     let momentum = |group: &ParameterGroup| Some((group.name.to_string(), Exact(group.momentum?)));
+    let decay = |group: &ParameterGroup| {
+        let is_changed = group.weight_decay.to_bits() != group.configured_decay.to_bits();
+        is_changed.then(|| (group.name.to_string(), Exact(group.weight_decay)))
+    };
     let scales = (parameters.iter()).map(|entry| (entry.name().to_owned(), Exact(entry.share())));
     let update = &position.update_batches;
     let accumulation = |batches| Accumulation {
@@ -24,6 +28,7 @@ pub(in crate::run) fn changed_settings(
     };
     ChangedSettings {
         momenta: groups.iter().filter_map(momentum).collect(),
+        weight_decays: groups.iter().filter_map(decay).collect(),
         shares: scales
             .filter(|(_, share)| (share.0 - 1.0).abs() > 0.0)
             .collect(),
@@ -43,6 +48,10 @@ pub(in crate::run) fn restore_settings(
     for (name, momentum) in &settings.momenta {
         // Groups that no longer exist are skipped.
         drop(groups.set_momentum_of(name, momentum.0));
+    }
+    groups.reset_weight_decay();
+    for (name, decay) in &settings.weight_decays {
+        drop(groups.set_weight_decay_of(name, decay.0));
     }
     for entry in parameters.iter() {
         let mut scales = settings.shares.iter();

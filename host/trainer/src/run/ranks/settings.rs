@@ -1,4 +1,4 @@
-//! Settings that hooks change, which all ranks must share: rates, momenta, frozen parameters, batches per update.
+//! Settings that hooks change, which all ranks must share: rates, momenta, weight decay, frozen parameters, batches per update.
 //!
 //! A hook that runs on every rank changes them on every rank, at the same point. A change on one rank alone is noticed
 //! at the next synchronisation, which is before the next step, and spread to all: each setting takes the value of the
@@ -46,6 +46,7 @@ impl Settings {
         for group in groups.iter() {
             words.push(group.learning_rate.to_bits());
             words.push(optional(group.momentum));
+            words.push(group.weight_decay.to_bits());
         }
         let parameters = task.parameters().iter();
         words.extend(parameters.map(|parameter| parameter.share().to_bits()));
@@ -62,11 +63,14 @@ impl Settings {
         let names: Vec<String> = groups.iter().map(|group| group.name.to_string()).collect();
         let mut momenta = Vec::with_capacity(names.len());
         for name in &names {
-            let (Some(rate), Some(momentum)) = (words.next(), words.next()) else {
+            let (Some(rate), Some(momentum), Some(decay)) =
+                (words.next(), words.next(), words.next())
+            else {
                 return;
             };
             // The names are the groups' own.
             drop(groups.set_learning_rate_of(name, f64::from_bits(rate)));
+            drop(groups.set_weight_decay_of(name, f64::from_bits(decay)));
             momenta.push(optional(momentum));
         }
         groups.set_momentum(None);

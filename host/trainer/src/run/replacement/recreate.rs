@@ -1,5 +1,5 @@
-//! Puts a new instance of a hook in the place of an old one in mid-run: after its process has ended, or when its library
-//! has been reloaded.
+//! Puts a new instance of a hook in the place of an old one in mid-run: after it has panicked, after its process has ended,
+//! or when its library has been reloaded.
 //!
 //! The new instance is called as in a run that is resumed here: `before_run`, `before_loop` of the training, then its
 //! state is restored, then `after_load_checkpoint` and, within an epoch, `before_epoch` with the counters of the epoch's
@@ -35,7 +35,7 @@ pub(in crate::run) struct Recreation<'a, 'run> {
 }
 
 impl Recreation<'_, '_> {
-    /// Restarts hooks whose processes have ended.
+    /// Restarts hooks that have panicked, or whose processes have ended.
     pub(in crate::run) fn restart_ended(&mut self) -> Result<(), RunError> {
         for id in self.shared.requests.take_restarts() {
             let state = self.hooks.last_state(id);
