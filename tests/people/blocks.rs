@@ -56,8 +56,8 @@ fn around(piece: &Value) -> Option<Value> {
     let mut manifest = edit(tiny(), "/model", json!({"kind": "convnet"}));
     manifest["plugins"] = json!([artifacts().directory()]);
     let has = |key: &str| piece.get(key).is_some();
-    if has("epoch") || has("unsigned") {
-        // A record of a run, or a `trust.json`.
+    if has("epoch") || has("unsigned") || has("split") {
+        // A record of a run, a `trust.json`, or a part of `preprocessing.json`.
         return None;
     }
     if has("hook") {
@@ -89,7 +89,7 @@ fn around(piece: &Value) -> Option<Value> {
         manifest["data"] =
             json!({"kind": "idx", "images": "images", "labels": "labels", "augment": piece});
     } else {
-        panic!("neither a piece of a manifest, nor a record, nor a `trust.json`: {piece}");
+        panic!("neither a piece of a manifest, nor one of the other files: {piece}");
     }
     Some(manifest)
 }
