@@ -25,11 +25,7 @@ pub(super) fn check<Elf: FileHeader>(
     };
     let writes_to_code = value(DT_TEXTREL).is_some();
     let endian = file.endian();
-    let memory = Memory {
-        file,
-        endian,
-        writes_to_code,
-    };
+    let memory = Memory::of(file, writes_to_code);
     let table = |start: DynamicTag, size: DynamicTag| match (value(start), value(size)) {
         (Some(start), Some(size)) => memory.bytes(start, size),
         _ => Ok(&[][..]),
@@ -60,10 +56,26 @@ pub(super) fn check<Elf: FileHeader>(
 struct Memory<'a, 'data, Elf: FileHeader> {
     file: &'a ElfFile<'data, Elf>,
     endian: Elf::Endian,
-    writes_to_code: bool,
+    /// Address and size of each part that may be written to: looked up for every relocation.
+    writable: Vec<(u64, u64)>,
 }
 
-impl<'data, Elf: FileHeader> Memory<'_, 'data, Elf> {
+impl<'a, 'data, Elf: FileHeader> Memory<'a, 'data, Elf> {
+    fn of(file: &'a ElfFile<'data, Elf>, writes_to_code: bool) -> Self {
+        let mut memory = Memory {
+            file,
+            endian: file.endian(),
+            writable: Vec::new(),
+        };
+        let endian = memory.endian;
+        memory.writable = memory
+            .loaded()
+            .filter(|header| writes_to_code || (header.p_flags(endian) & PF_W).0 != 0)
+            .map(|header| (header.p_vaddr(endian).into(), header.p_memsz(endian).into()))
+            .collect();
+        memory
+    }
+
     fn loaded(&self) -> impl Iterator<Item = &'data Elf::ProgramHeader> {
         let headers = self.file.elf_program_headers().iter();
         headers.filter(|header| header.p_type(self.endian) == PT_LOAD)
@@ -88,16 +100,10 @@ impl<'data, Elf: FileHeader> Memory<'_, 'data, Elf> {
     /// Checks an address that a word is written to.
     fn must_hold(&self, address: u64) -> Result<(), StructureFault> {
         let word = size_of::<Elf::Word>() as u64;
-        let is_held = self.loaded().any(|header| {
-            let (start, size): (u64, u64) = (
-                header.p_vaddr(self.endian).into(),
-                header.p_memsz(self.endian).into(),
-            );
-            let is_writable = self.writes_to_code || (header.p_flags(self.endian) & PF_W).0 != 0;
-            let inside = address
-                .checked_sub(start)
-                .and_then(|offset| offset.checked_add(word));
-            is_writable && inside.is_some_and(|end| end <= size)
+        let is_held = self.writable.iter().any(|(start, size)| {
+            let offset = address.checked_sub(*start);
+            let end = offset.and_then(|offset| offset.checked_add(word));
+            end.is_some_and(|end| end <= *size)
         });
         if is_held {
             return Ok(());
