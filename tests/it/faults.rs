@@ -233,18 +233,18 @@ fn second_call_panics(at: &str, policy: &Value, isolation: &str) -> Value {
 }
 
 #[test]
-fn a_hook_that_has_panicked_is_created_anew_or_switched_off() {
+fn a_hook_that_has_panicked_is_recreated_or_switched_off() {
     let points = points_of_a_good_run().filter(|point| !point.ends_with("_run"));
     let cases = points.chain(["save_state"]).map(|point| (point, "none"));
     for (point, isolation) in cases.chain([("after_iter", "process"), ("save_state", "process")]) {
         for (policy, word) in [
             (
                 json!("restart"),
-                "`bad` is created anew from its last state (1 of 3)",
+                "`bad` is recreated from its last state (1 of 3)",
             ),
             (
                 json!({"restart": 1}),
-                "`bad` is created anew from its last state (1 of 1)",
+                "`bad` is recreated from its last state (1 of 1)",
             ),
             (json!("disable"), "`bad` is off from now on"),
         ] {
@@ -273,12 +273,31 @@ fn a_hook_that_has_panicked_is_created_anew_or_switched_off() {
 }
 
 #[test]
+fn a_hook_that_panics_again_when_it_is_recreated_is_switched_off() {
+    let place = Workplace::new(&["sconce-fixture-faults", "sconce-plugin-checkpoints"]);
+    let hooks = |at: &str| {
+        json!([{"hook": "fault", "name": "bad", "config": {"at": at}, "on_panic": "restart"},
+            {"hook": "checkpoint", "config": {"epochs": 1}}])
+    };
+    let manifest = edit(tiny(), "/hooks", hooks("nowhere"));
+    place.run(&manifest).expect(0, &[]);
+    let longer = edit(manifest, "/train/epochs", json!(3));
+    place.write(&edit(longer, "/hooks", hooks("load_state")));
+    let resumed = place.sconce(&["run", "manifest.json", "--resume", "--allow-changes"]);
+    let words = [
+        "(1 of 3)",
+        "`bad` can't be restarted and is disabled from now on",
+    ];
+    resumed.expect(0, &words);
+}
+
+#[test]
 fn an_error_is_ignored_but_not_a_panic() {
     let mut hook = fault("after_iter", "panic");
     hook["on_error"] = json!("ignore");
     let (_place, finished) = run(hook);
     let finished = finished.expect(0, &["`bad` is off from now on, after 3 restarts"]);
-    assert_eq!(finished.stderr.matches("is created anew").count(), 3);
+    assert_eq!(finished.stderr.matches("is recreated").count(), 3);
 }
 
 #[test]

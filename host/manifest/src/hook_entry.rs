@@ -276,7 +276,7 @@ struct Object {
     #[serde(default)]
     isolation: Isolation,
     /// What happens when the hook panics, which may leave it half changed: `fail`, `disable`, or `restart` (3 times) or
-    /// `{"restart": N}`, which creates it anew from its last saved state. Default: as `on_error`; `restart` if that is
+    /// `{"restart": N}`, which recreates it from its last saved state. Default: as `on_error`; `restart` if that is
     /// `ignore`.
     #[serde(default)]
     on_panic: Option<CrashPolicy>,

@@ -102,7 +102,7 @@ pub struct LoadedHook {
     pub(super) endings: u32,
     /// How often it has panicked.
     pub(super) panics: u32,
-    /// Whether it has panicked and is created anew between two iterations; nothing of it is called until then.
+    /// Whether it has panicked and is recreated between two iterations; nothing of it is called until then.
     pub(super) awaits_restart: bool,
     /// The state that it was given or has saved last, if it is restarted after a panic.
     pub(super) last_state: Option<Vec<u8>>,
@@ -140,7 +140,7 @@ impl LoadedHook {
         self
     }
 
-    /// Whether nothing of it is called: it was switched off, or is about to be created anew.
+    /// Whether nothing of it is called: it was switched off, or is about to be recreated.
     pub(super) fn is_out(&self) -> bool {
         self.disabled || self.awaits_restart
     }

@@ -430,7 +430,7 @@ impl Dispatcher {
             OnCrash::Restart(most) if count <= most && hook.blueprint.is_some() && !is_over => {
                 hook.awaits_restart = true;
                 shared.warn(&format!(
-                    "{fault}\n  `{name}` is created anew from its last state ({count} of {most})"
+                    "{fault}\n  `{name}` is recreated from its last state ({count} of {most})"
                 ));
                 shared.requests.ask_restart(id);
             }
@@ -439,7 +439,7 @@ impl Dispatcher {
                 let why = match policy {
                     OnCrash::Restart(most) if count > most => format!(", after {most} restarts"),
                     OnCrash::Restart(_) if hook.blueprint.is_none() => {
-                        ": it is part of this program and can't be created anew".to_owned()
+                        ": it is part of this program and can't be recreated".to_owned()
                     }
                     _ => String::new(),
                 };

@@ -14,7 +14,6 @@ use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::new_library::NewLibrary;
 use crate::record::LibraryId;
-use sconce_manifest::OnCrash;
 
 impl Dispatcher {
     /// The state from which a hook that has panicked, or whose process has ended, is restarted.
@@ -207,27 +206,18 @@ impl Dispatcher {
         loaded.map_err(|error| self.failed(id, LifeEvent::Load, error))
     }
 
-    /// Switches a hook off that could not be restarted; returns the fault if the hook may not be missing.
-    pub fn give_up(
-        &mut self,
-        id: HookId,
-        fault: &HookFault,
-        shared: &BridgeState<'_>,
-    ) -> Result<(), Box<HookFault>> {
+    /// Switches a hook off that could not be restarted.
+    pub fn give_up(&mut self, id: HookId, fault: &HookFault, shared: &BridgeState<'_>) {
         self.lists.remove(id);
         let Some(hook) = self.hooks.get_mut(id.position()) else {
-            return Ok(());
+            return;
         };
-        let has_panicked = std::mem::take(&mut hook.awaits_restart);
-        if !has_panicked && hook.spec.on_crash == OnCrash::Fail {
-            return Err(Box::new(fault.clone()));
-        }
+        hook.awaits_restart = false;
         hook.disabled = true;
         let name = &hook.spec.name;
         shared.warn(&format!(
             "{fault}\n  `{name}` can't be restarted and is disabled from now on"
         ));
-        Ok(())
     }
 
     fn failed(&self, id: HookId, moment: LifeEvent, error: EntryError) -> Box<HookFault> {

@@ -48,7 +48,7 @@ impl Recreation<'_, '_> {
                 Err(fault) => Err(fault),
             };
             if let Err(fault) = restarted {
-                self.hooks.give_up(id, &fault, self.shared)?;
+                self.hooks.give_up(id, &fault, self.shared);
             }
         }
         Ok(())
