@@ -229,6 +229,41 @@ def memory(bench):
     bench.row("out of memory", "sconce run too-large.json", f"status {status}: {' '.join(said)[:600]}", status == 7 and is_told)
 
 
+def whole_runs(bench):
+    """The checks that the emulated device has, on this one."""
+    if bench.is_tiny:
+        return
+    words = [sys.executable, ROOT / "tests/cuda/whole_runs.py", bench.kit / "sconce", bench.kit]
+    status, text, seconds = bench.command(words, "whole-runs")
+    for mark, what, found in re.findall(r"^(ok|FAILED) +(.*?): (.*)$", text, re.MULTILINE):
+        bench.row(what, "tests/cuda/whole_runs.py sconce plugins", found[:300], mark == "ok")
+    if status not in (0, 1):
+        bench.row("whole runs", "tests/cuda/whole_runs.py sconce plugins", f"status {status} after {seconds:.0f} s", False)
+
+
+def kernels(bench):
+    """Where the time of a step goes: kernels by NVIDIA's profiler, which runs them one after another. Figures without a bound."""
+    if not shutil.which("ncu"):
+        return
+    for name, precision, launches in (("gpt", "bf16", 530), ("resnet18", "tf32", 340)):
+        shape = (TINY if bench.is_tiny else SHAPES)[name]
+        manifest = shape.manifest(bench.work / f"data-{shape.model['kind']}", 1, precision)
+        file = bench.manifest(f"{name}-kernels", {**manifest, "hooks": []})
+        # Two steps, after the first ones.
+        words = ["ncu", "--csv", "--metrics", "gpu__time_duration.sum", "--launch-skip", 4 * launches, "--launch-count", 2 * launches,
+                 bench.kit / "sconce", "run", file, "--output", bench.work / f"{name}-kernels", "--overwrite"]
+        status, text, seconds = bench.command(words, f"{name}-kernels", limit=60)
+        times = {}
+        for row in csv.DictReader(line for line in text.splitlines() if line.startswith('"')):
+            if row.get("Metric Name") == "gpu__time_duration.sum":
+                scale = {"ns": 1e-3, "nsecond": 1e-3, "us": 1, "usecond": 1, "ms": 1e3}.get(row["Metric Unit"], math.nan)
+                times.setdefault(row["Kernel Name"].split("(")[0][:60], []).append(scale * float(row["Metric Value"].replace(",", "")))
+        total = sum(map(sum, times.values()))
+        largest = sorted(times.items(), key=lambda it: -sum(it[1]))[:14]
+        figure = ", ".join(f"{kernel} {len(all)}× {sum(all):.0f}" for kernel, all in largest)
+        bench.row(f"{name} {precision}: µs of two steps by kernel", "ncu …", f"{total:.0f} in all: {figure}" if times else f"status {status} after {seconds:.0f} s", None)
+
+
 def npy(path, shape, block, kind):
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (63 - (len(header) + 10) % 64) + "\n"
@@ -341,7 +376,7 @@ def overhead(bench):
 
 
 PARTS = {"facts": facts, "gradients": gradients, "mnist": mnist, "shakespeare": shakespeare, "resume": resume, "hooks": hooks,
-         "memory": memory, "ratios": ratios, "overhead": overhead}
+         "memory": memory, "whole": whole_runs, "ratios": ratios, "overhead": overhead, "kernels": kernels}
 
 
 def main():

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -13,6 +17,51 @@ use crate::build::{artifacts, library_name};
 /// A test's temporary directory, deleted on drop.
 pub struct Workplace {
     directory: TempDir,
+}
+
+/// No run of a test takes nearly as long, on any machine: it hangs, and what it printed so far says where.
+const LONGEST: Duration = Duration::from_secs(20 * 60);
+
+/// As [`Command::output`], of a process that is killed if it hangs.
+fn output_of(mut command: Command) -> Output {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary can be started");
+    let (ends, ended) = mpsc::channel();
+    let stdout = reader(child.stdout.take(), ends.clone());
+    let stderr = reader(child.stderr.take(), ends);
+    for _ in 0..2 {
+        if ended.recv_timeout(LONGEST).is_err() {
+            eprintln!("killed after {LONGEST:?}: {command:?}");
+            child.kill().expect("a process of ours can be killed");
+        }
+    }
+    let status = child.wait().expect("a process of ours can be waited for");
+    let read = |thread: JoinHandle<Vec<u8>>| thread.join().expect("it reads");
+    Output {
+        status,
+        stdout: read(stdout),
+        stderr: read(stderr),
+    }
+}
+
+/// A thread that reads a pipe, and says when it is at its end.
+fn reader<R>(pipe: Option<R>, ended: mpsc::Sender<()>) -> JoinHandle<Vec<u8>>
+where
+    R: Read + Send + 'static,
+{
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_end(&mut bytes).expect("a pipe can be read");
+        }
+        // The test may have given it up.
+        let _ = ended.send(());
+        bytes
+    })
 }
 
 /// Result of running the binary.
@@ -165,12 +214,9 @@ impl Workplace {
         arguments: &[S],
         environment: &[(&str, &str)],
     ) -> Finished {
-        let output = self
-            .command(arguments)
-            .envs(environment.iter().copied())
-            .output()
-            .expect("the binary can be started");
-        Finished::from(output)
+        let mut command = self.command(arguments);
+        command.envs(environment.iter().copied());
+        Finished::from(output_of(command))
     }
 
     /// The binary with these arguments in the directory, not started yet.
