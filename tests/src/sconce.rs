@@ -23,6 +23,7 @@ pub struct Workplace {
 const LONGEST: Duration = Duration::from_secs(20 * 60);
 
 /// As [`Command::output`], of a process that is killed if it hangs.
+#[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
 fn output_of(mut command: Command) -> Output {
     let mut child = command
         .stdin(Stdio::null())
