@@ -23,6 +23,8 @@ struct Recorder {
     saves_at: Option<u64>,
     saved: Option<Position>,
     rolls_back: bool,
+    /// Whether a resumed run rolls back before it goes on.
+    rolls_back_resuming: bool,
     interrupted_at: Option<u64>,
     /// Whether an interruption arrives at the training's `after_loop`.
     interrupted_at_end: bool,
@@ -46,6 +48,7 @@ impl Recorder {
             saves_at: None,
             saved: None,
             rolls_back: false,
+            rolls_back_resuming: false,
             interrupted_at: None,
             interrupted_at_end: false,
             tests: false,
@@ -171,6 +174,9 @@ impl RunDriver for Recorder {
     }
 
     fn resume(&mut self) -> Done {
+        if std::mem::take(&mut self.rolls_back_resuming) {
+            return Err(Leave::RolledBack);
+        }
         Ok(())
     }
 
@@ -364,6 +370,17 @@ fn a_rollback_leaves_the_loops_and_reopens_the_epoch_at_the_saved_batch() {
         )
     );
     assert_eq!(recorder.position.iteration, 3);
+}
+
+#[test]
+fn a_resumed_run_that_rolls_back_at_once_goes_on_from_there() {
+    let mut recorder = Recorder::new(1);
+    let (_, straight) = recorder.run();
+    let mut recorder = Recorder::new(1);
+    recorder.rolls_back_resuming = true;
+    let (result, trace) = recorder.run();
+    result.expect("nothing fails");
+    assert_eq!(trace, straight);
 }
 
 #[test]

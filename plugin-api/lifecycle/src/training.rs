@@ -30,7 +30,11 @@ fn train<R: RunDriver>(run: &mut R) -> Driven<R> {
     run.begin_training()?;
     run.position().phase = Phase::Train;
     run.call(Point::BeforeLoop)?;
-    run.resume()?;
+    match run.resume() {
+        // What had been requested when the checkpoint was saved, and is served now.
+        Err(Leave::RolledBack) => {}
+        resumed => resumed?,
+    }
     run.position().consistency = Consistency::Between;
     begin(run)?;
     run.serve_requests()?;
