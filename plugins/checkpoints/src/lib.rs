@@ -419,8 +419,14 @@ impl Hook for Checkpoints {
             let tag = pending.tags.first();
             checkpoint.asked_by == self.name && tag.is_some_and(|tag| tag == checkpoint.tag)
         };
-        if !self.pending.front().is_some_and(is_ours) {
+        let Some(place) = self.pending.iter().position(is_ours) else {
             return Ok(());
+        };
+        // Saves are reported in the order of the requests: of the ones before it no report will come.
+        for _ in 0..place {
+            if let Some(unreported) = self.pending.pop_front() {
+                self.forget(unreported);
+            }
         }
         let Some(pending) = self.pending.pop_front() else {
             return Ok(());
