@@ -245,7 +245,8 @@ fn a_run_that_fails_saves_where_it_was() {
         |place: &Workplace| fs::read(place.path("out/weights.safetensors")).expect("weights");
     // Between iterations, and within one before and after its update.
     for (at, is_exact, iteration) in [
-        ("after_iter", true, 5),
+        // Some hooks have seen the iteration, and others not.
+        ("after_iter", false, 5),
         ("after_loss", false, 4),
         ("after_update", false, 5),
     ] {
@@ -266,12 +267,7 @@ fn a_run_that_fails_saves_where_it_was() {
         );
         place.write(&manifest(json!(["counter", fault("drop-nothing")])));
         let finished = place.sconce(&["run", "manifest.json", "--resume", "--allow-changes"]);
-        let told = if is_exact {
-            "resumes from"
-        } else {
-            "interrupted an iteration"
-        };
-        finished.expect(0, &[told]);
+        finished.expect(0, &["an error interrupted an iteration"]);
         assert!(
             weights(&place) == weights(&straight),
             "{at}: the parameters are exact"
@@ -283,6 +279,68 @@ fn a_run_that_fails_saves_where_it_was() {
     let finished = place.run(&manifest(json!([first]))).expect(4, &[]);
     assert!(!finished.stdout.contains("continue with"));
     assert!(!place.path("out/checkpoints").exists());
+}
+
+/// What a failed hook has left is the middle of something: `--resume` takes the checkpoint before it, with all bits.
+#[test]
+fn a_run_that_fails_in_a_hook_resumes_from_the_checkpoint_before_it() {
+    let save = json!({"hook": "asker", "priority": "LOWEST", "config": {"at": "after_cycle", "what": "save_checkpoint", "text": "cycle"}});
+    let fault =
+        |at: &str| json!({"hook": "fault", "config": {"at": at, "how": "error", "from_call": 1}});
+    let hooks = |at: &str| manifest(json!(["recorder", "counter", fault(at), save]));
+    let straight = place();
+    straight.run(&hooks("drop-nothing")).expect(0, &[]);
+    // Of the second cycle, whose save the last one breaks off.
+    for at in ["after_cycle", "save_state"] {
+        let place = place();
+        let finished = place.run(&hooks(at));
+        let finished = finished.expect(4, &["hook `fault` failed"]);
+        let words = finished.stdout.lines().rev().take(4);
+        let words: Vec<&str> = words.collect();
+        assert!(
+            words[0].ends_with("--resume") && words[2].ends_with("--resume failed"),
+            "{at}: {words:?}"
+        );
+        if at == "save_state" {
+            let records = place.records("record.jsonl");
+            let told = records
+                .iter()
+                .filter(|call| call["point"] == "after_save_checkpoint");
+            let told: Vec<&str> = told.filter_map(|call| call["detail"].as_str()).collect();
+            assert!(
+                told.iter()
+                    .any(|told| told.contains("told to fail at save_state")),
+                "{told:?}"
+            );
+        }
+        place.write(&hooks("drop-nothing"));
+        let finished = place.sconce(&["run", "manifest.json", "--resume", "--allow-changes"]);
+        let finished = finished.expect(0, &["checkpoints/cycle"]);
+        assert!(
+            !finished.stderr.contains("interrupted an iteration"),
+            "{at}"
+        );
+        let weights =
+            |place: &Workplace| fs::read(place.path("out/weights.safetensors")).expect("weights");
+        assert!(weights(&place) == weights(&straight), "{at}");
+    }
+}
+
+/// A save that is asked for where another hook fails is done by the run that resumes there.
+#[test]
+fn what_was_asked_where_a_hook_failed_is_done_after_the_resume() {
+    let ask = json!({"hook": "asker", "priority": "HIGH", "config": {"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "asked", "after_iteration": 5, "once": true}});
+    let fault = |at: &str| json!({"hook": "fault", "phases": ["train"], "config": {"at": at, "how": "error", "from_call": 4}});
+    let place = place();
+    place
+        .run(&manifest(json!([ask, fault("after_iter")])))
+        .expect(4, &["hook `fault` failed"]);
+    assert!(!place.path("out/checkpoints/asked").exists());
+    place.write(&manifest(json!([ask, fault("drop-nothing")])));
+    place
+        .sconce(&["run", "manifest.json", "--resume", "--allow-changes"])
+        .expect(0, &["an error interrupted"]);
+    assert!(place.path("out/checkpoints/asked").exists());
 }
 
 #[test]

@@ -130,6 +130,11 @@ pub(in crate::cli) fn run(
         .filter(|path| is_told && path.exists());
     if let Some(path) = last.filter(|_| is_unfinished) {
         let command = resume::command(&path, &store);
+        if let Some(inexact) = report.inexact_checkpoint {
+            let command = resume::command(&inexact, &store);
+            output::line("from where the error was, not bit for bit:");
+            output::line(&format!("  {command}"));
+        }
         output::line("continue with:");
         output::line(&format!("  {command}"));
     }

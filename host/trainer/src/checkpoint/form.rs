@@ -30,6 +30,10 @@ pub struct Files {
     pub(super) all: Vec<(&'static str, Vec<u8>)>,
     /// Whether a run can resume from it.
     pub(super) is_complete: bool,
+    /// Whether such a run has the bits of one that was never stopped.
+    pub(super) is_exact: bool,
+    /// If not, the checkpoint of this run that a run resumes from instead, unless it is named.
+    pub(super) exact_before: Option<String>,
 }
 
 impl Files {
@@ -88,6 +92,8 @@ impl Files {
             host: host.clone(),
             format: checkpoint.header.format,
             is_complete: true,
+            is_exact: checkpoint.header.exact,
+            exact_before: None,
             all,
         })
     }
@@ -98,6 +104,14 @@ impl Files {
             .retain(|(name, _)| ![TRAINING, HOOKS].contains(name));
         self.is_complete = false;
         self
+    }
+
+    /// Says which checkpoint of this run was saved before, and is exact.
+    pub fn after(self, exact_before: Option<String>) -> Files {
+        Files {
+            exact_before,
+            ..self
+        }
     }
 
     /// Total size of the files in bytes.

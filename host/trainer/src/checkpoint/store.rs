@@ -77,8 +77,8 @@ impl Store {
         self.directory.join(tag)
     }
 
-    /// Writes a checkpoint under its tag and points `latest` to it. After an error the earlier checkpoints are
-    /// unchanged.
+    /// Writes a checkpoint under its tag and points `latest` to it, or to the one before it if it is not exact. After an error
+    /// the earlier checkpoints are unchanged.
     pub fn write(&self, files: &Files) -> Result<Saved, CheckpointError> {
         let failed = |source| CheckpointError::Write {
             source,
@@ -96,7 +96,7 @@ impl Store {
             let (saved, earlier) = directory::write(&self.run, &self.path_of(&files.tag), files)?;
             self.discard_quietly(earlier.as_deref());
             if files.is_complete {
-                self.lead_to(&files.tag).map_err(failed)?;
+                self.lead_to(&self.to_resume_from(files)).map_err(failed)?;
             }
             Ok(saved)
         });
@@ -185,6 +185,14 @@ impl Store {
     /// Reads the files of a tag's checkpoint.
     pub fn read_raw(&self, tag: &str) -> Result<RawFiles, CheckpointError> {
         directory::read_raw(&self.path_of(tag))
+    }
+
+    /// Tag of the checkpoint that a run resumes from which names none, once this one is written.
+    fn to_resume_from(&self, files: &Files) -> String {
+        let before = files.exact_before.as_ref().filter(|_| !files.is_exact);
+        let is_there =
+            |tag: &&String| **tag != files.tag && directory::complete(&self.path_of(tag)).is_ok();
+        before.filter(is_there).unwrap_or(&files.tag).clone()
     }
 
     /// Points `latest` to a tag atomically.
@@ -394,6 +402,27 @@ pub(super) mod tests {
         assert_eq!(back.under(Section::Optimizer).count(), 1);
         let parameters = directory::parameters(&store.path_of("b")).expect("parameters");
         assert_eq!(parameters[0].0, "a");
+    }
+
+    #[test]
+    fn latest_leads_to_one_that_is_not_exact_only_if_there_is_no_other() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        let fail = |before: Option<&str>| {
+            let mut failed = checkpoint("failed", 9.0);
+            failed.header.exact = false;
+            let files = Files::of(&failed).expect("files");
+            let files = files.after(before.map(ToOwned::to_owned));
+            store.write(&files).expect("saved");
+            store.latest()
+        };
+        assert_eq!(fail(None).as_deref(), Some("failed"));
+        assert_eq!(fail(Some("deleted")).as_deref(), Some("failed"));
+        for tag in ["a", "other"] {
+            save(&store, tag, 1.0).expect("saved");
+        }
+        assert_eq!(fail(Some("a")).as_deref(), Some("a"));
+        assert_eq!(fail(Some("failed")).as_deref(), Some("failed"));
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub struct Trainer<'run> {
     timing: Timing,
     /// Other processes that train with this one.
     ranks: Option<Ranks>,
+    /// Whether an error has left a mount point before all that its hooks had requested was served.
+    is_within_call: bool,
 }
 
 /// The device of a task's parameters.

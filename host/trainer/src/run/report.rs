@@ -56,6 +56,9 @@ pub struct RunReport {
     pub checkpoints: Vec<PathBuf>,
     /// The last full checkpoint, including the one the run resumed from.
     pub last_checkpoint: Option<PathBuf>,
+    /// A later one, of a failed run, from which a run resumes with other results: an error had interrupted an iteration, an
+    /// evaluation or a call of hooks.
+    pub inexact_checkpoint: Option<PathBuf>,
     /// Number of training epochs finished.
     pub epochs: u64,
     /// Number of training iterations finished.

@@ -23,7 +23,8 @@ use super::timing::passes::Timing;
 use super::weights::kept::{self, FinalMetrics};
 use super::weights::sets::Sets;
 use super::{
-    Divergence, RunError, RunOutcome, RunReport, StartTimes, Trainer, TrainingPlan, device_of,
+    Divergence, ErrorOrigin, RunError, RunOutcome, RunReport, StartTimes, Trainer, TrainingPlan,
+    device_of,
 };
 use crate::bridge::{BridgeState, ValueContent};
 use crate::checkpoint::Store;
@@ -68,6 +69,7 @@ impl<'run> Trainer<'run> {
             outside: Outside::default(),
             timing: Timing::new(),
             ranks: None,
+            is_within_call: false,
         }
     }
 
@@ -221,9 +223,12 @@ impl<'run> Trainer<'run> {
         let result = result.and(restored);
         let mut late_faults = Vec::new();
         if let Err(error) = &result {
+            // Requests of hooks that were called before the one that failed; on ranks they are voted on, and are all the same.
+            self.saver.leave_unserved(self.shared.requests.take_asked());
+            let is_within_call = self.is_within_call || error.origin() == ErrorOrigin::Hook;
             late_faults.extend(self.announce_failure(error));
             late_faults.extend(self.settle_after_failure());
-            late_faults.extend(self.serving("", Trainer::save_failed));
+            late_faults.extend(self.serving("", |trainer| trainer.save_failed(is_within_call)));
         }
         let outcome = self.outcome(result);
         let divergence = self.measures.divergence(self.shared);
@@ -388,6 +393,7 @@ impl<'run> Trainer<'run> {
             times,
             checkpoints: self.saver.checkpoints,
             last_checkpoint: self.saver.last_checkpoint,
+            inexact_checkpoint: self.saver.inexact_checkpoint,
             epochs: self.position.epoch,
             iterations: self.position.iteration,
             updates: self.position.update,

@@ -161,10 +161,13 @@ impl ResumePoint {
         }
         if is_first && !self.checkpoint.header.exact {
             let warning = format!(
-                "`{path}` was saved when an error interrupted an iteration: parameters and optimizer \
-                 are as before it, but hooks and this epoch's metrics have seen a part of it"
+                "`{path}` was saved when an error interrupted an iteration, an evaluation or a call of hooks: parameters \
+                 and optimizer are as before it, but hooks and this epoch's metrics may have seen a part of it, and not \
+                 see the rest"
             );
-            warnings.push(Diagnostic::warning(warning));
+            let hint = "from any other checkpoint, or from the beginning with `--overwrite`, the results are those of a \
+                        run without the error";
+            warnings.push(Diagnostic::warning(warning).hint(hint));
         }
         let resume = Resume {
             is_changed: !self.changes.is_empty(),
@@ -260,7 +263,7 @@ enum Meant {
 }
 
 /// Reads the last saved checkpoint: the one that `latest` points to or, if that is missing or damaged, the newest
-/// complete one, with a warning.
+/// complete one, of those that are exact if there is one, with a warning.
 fn newest(
     store: &Store,
     warnings: &mut Vec<Diagnostic>,
@@ -280,11 +283,15 @@ fn newest(
     };
     let others = store.newest_first();
     let others = others.iter().filter(|tag| Some(*tag) != latest.as_ref());
-    for tag in others {
+    let readable = |tag: &String| {
         let path = store.path_of(tag);
-        let Ok(checkpoint) = checkpoint::read(&path) else {
-            continue;
-        };
+        let checkpoint = checkpoint::read(&path).ok()?;
+        Some((tag.clone(), path, checkpoint))
+    };
+    let is_exact = |(.., checkpoint): &(String, PathBuf, Checkpoint)| checkpoint.header.exact;
+    let found = (others.clone().filter_map(readable).find(is_exact))
+        .or_else(|| others.clone().find_map(readable));
+    if let Some((tag, path, checkpoint)) = found {
         let warning = format!("{reason}; the run resumes from `{tag}`, the newest complete one");
         let hint = "another one can be named: `--resume TAG`";
         warnings.push(Diagnostic::warning(warning).hint(hint));

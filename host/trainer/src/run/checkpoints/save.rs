@@ -33,9 +33,12 @@ use crate::run::{RunError, Trainer};
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
+/// What writing a checkpoint has resulted in, and when collecting its contents began.
+type Written = (Result<Saved, String>, Instant);
+
 impl Trainer<'_> {
     /// Saves a checkpoint, after waiting for one still being written. Failure to write it does not end the
-    /// run.
+    /// run. However the save ends, hooks are told: the one that has asked for it may not count on it.
     pub(in crate::run) fn save(
         &mut self,
         tag: &str,
@@ -49,28 +52,59 @@ impl Trainer<'_> {
                 "can't save a checkpoint: the run has no output directory",
             );
         };
+        let path = store.path_of(tag);
+        let reported = CheckpointResult::new(&path, tag, hook);
+        match self.write(store, reported, options) {
+            Ok(Some((written, start))) => {
+                self.report_saved(&written, reported, options.extent, start)
+            }
+            Ok(None) => Ok(()),
+            Err(leave) => {
+                if let Leave::Failed(error) = &leave {
+                    self.report_broken_off(reported, error);
+                }
+                Err(leave)
+            }
+        }
+    }
+
+    /// Collects a checkpoint's contents and writes them. Returns the result and when it began; `None` if a thread does it.
+    fn write(
+        &mut self,
+        store: Store,
+        reported: CheckpointResult<'_>,
+        options: SaveOptions,
+    ) -> Result<Option<Written>, Leave> {
+        let (tag, hook) = (reported.tag, reported.hook);
         self.settle_writing()?;
         self.expect_same_parameters()?;
-        let path = store.path_of(tag);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
-        let reported = CheckpointResult::new(&path, tag, hook);
         self.announce_checkpoint(Point::BeforeSaveCheckpoint, &reported)?;
         let start = Instant::now();
         let states = (self.hooks.save_states(self.shared)).map_err(RunError::Hook)?;
         if self.ranks.is_some() {
             let written = self.write_together(&store, tag, states, true, options.extent)?;
-            return self.report_saved(&written, reported, options.extent, start);
+            return Ok(Some((written, start)));
         }
         let files = self.files(tag, states, true, options.extent)?;
         if options.in_background {
             self.shared.checkpoint_entries.forget(Keep::Checkpoint);
             let at = self.reference_position();
             (self.saver).begin_writing(store, hook, (tag, options.extent), files, start, at);
-            return Ok(());
+            return Ok(None);
         }
         let written =
             (files.and_then(|files| store.write(&files))).map_err(|error| error.to_string());
-        self.report_saved(&written, reported, options.extent, start)
+        Ok(Some((written, start)))
+    }
+
+    /// Reports a save that an error has broken off, with which the run ends: their states, which are saved next, may not name a
+    /// checkpoint that was never written. Further errors add nothing to it.
+    fn report_broken_off(&mut self, reported: CheckpointResult<'_>, error: &RunError) {
+        let written = Err(error.to_string());
+        let reported = reported.with(&written, "");
+        drop(self.announce_checkpoint_to_all(Point::AfterSaveCheckpoint, &reported));
+        self.shared.checkpoint_entries.forget(Keep::Checkpoint);
     }
 
     /// Records a save that began at `start`, and tells the hooks of it.
@@ -98,8 +132,9 @@ impl Trainer<'_> {
     }
 
     /// Saves the state after a failure without hiding anything. The faults of hooks that fail again are
-    /// listed after the first error.
-    pub(in crate::run) fn save_failed(&mut self) -> Vec<HookFault> {
+    /// listed after the first error. `is_within_call`: some hooks of a mount point were called, others not, or what they had
+    /// requested there was not done.
+    pub(in crate::run) fn save_failed(&mut self, is_within_call: bool) -> Vec<HookFault> {
         // What can't be read is left out: the run has failed already.
         drop(self.settle_measures());
         let mut faults = Vec::new();
@@ -140,8 +175,6 @@ impl Trainer<'_> {
             }
             return faults;
         }
-        let is_exact = self.position.consistency == Consistency::Between
-            && !self.position.evaluation.is_under_way;
         let path = store.path_of(FAILED);
         let reported = CheckpointResult::new(&path, FAILED, "");
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -149,6 +182,10 @@ impl Trainer<'_> {
         let start = Instant::now();
         let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
+        let is_exact = self.position.consistency == Consistency::Between
+            && !self.position.evaluation.is_under_way
+            && !is_within_call
+            && faults.is_empty();
         let whole = CheckpointExtent::Whole;
         let written = if self.ranks.is_some() {
             let written = self.write_together(&store, FAILED, states, is_exact, whole);
@@ -163,6 +200,9 @@ impl Trainer<'_> {
         // The task's own failure is reported already; a second one while copying adds nothing.
         if let Some(written) = written {
             self.note(&written, FAILED, &path, CheckpointExtent::Whole);
+            if written.is_ok() && !is_exact {
+                self.saver.note_inexact(&store, &path);
+            }
             let reference = reference_text(&written, FAILED, self.reference_position());
             let reported = CheckpointResult {
                 seconds: start.elapsed().as_secs_f64(),
@@ -204,7 +244,7 @@ impl Trainer<'_> {
     ) -> Result<Result<Files, CheckpointError>, RunError> {
         let content = (self.content(tag, states, exact))
             .map_err(|error| RunError::task("taking a checkpoint", &self.position, error))?;
-        let files = Files::of(&content);
+        let files = Files::of(&content).map(|files| files.after(self.saver.last_tag()));
         Ok(files.map(|files| match extent {
             CheckpointExtent::Whole => files,
             CheckpointExtent::Parameters => files.parameters_alone(),

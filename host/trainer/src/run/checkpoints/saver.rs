@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use sconce_plugin_api::ext::Asked;
+use sconce_plugin_api::ext::{Asked, check_tag, serving_order};
 use serde_json::Value;
 
 use super::save_options::{CheckpointExtent, SaveOptions};
@@ -39,8 +39,10 @@ pub(in crate::run) struct Saver {
     pub(in crate::run) history: Vec<HistoryRecord>,
     /// The checkpoints saved so far.
     pub(in crate::run) checkpoints: Vec<PathBuf>,
-    /// The last full one.
+    /// The last full one, from which the run resumes.
     pub(in crate::run) last_checkpoint: Option<PathBuf>,
+    /// A later one that is not exact.
+    pub(in crate::run) inexact_checkpoint: Option<PathBuf>,
 }
 
 impl Saver {
@@ -59,6 +61,7 @@ impl Saver {
             history: Vec::new(),
             checkpoints: Vec::new(),
             last_checkpoint: None,
+            inexact_checkpoint: None,
         }
     }
 
@@ -112,6 +115,28 @@ impl Saver {
         }
     }
 
+    /// Tag of the last full checkpoint, if it is among the run's own.
+    pub(in crate::run) fn last_tag(&self) -> Option<String> {
+        let directory = self.store.as_ref()?.directory();
+        let tag = self
+            .last_checkpoint
+            .as_ref()?
+            .strip_prefix(directory)
+            .ok()?;
+        let tag = tag.to_str().filter(|tag| check_tag(tag).is_ok());
+        tag.map(ToOwned::to_owned)
+    }
+
+    /// Records that the checkpoint at `path`, saved last, is not exact: if another is there to resume from, `latest` leads to
+    /// that.
+    pub(in crate::run) fn note_inexact(&mut self, store: &Store, path: &Path) {
+        let latest = store.latest().map(|tag| store.path_of(&tag));
+        if let Some(latest) = latest.filter(|latest| latest != path) {
+            self.last_checkpoint = Some(latest);
+            self.inexact_checkpoint = Some(path.to_owned());
+        }
+    }
+
     /// Adds to the run's history, if there is room: as much for changes as for refusals.
     pub(in crate::run) fn note_history(&mut self, record: HistoryRecord) {
         if self.has_room_in_history(record.is_refusal()) {
@@ -124,6 +149,22 @@ impl Saver {
         let history = self.history.iter();
         let alike = history.filter(|record| record.is_refusal() == of_refusals);
         alike.count() < MOST_RECORDS
+    }
+
+    /// Puts requests of a mount point that an error has left into the queue: they are not served any more, but a checkpoint
+    /// saved now contains them. Only those about checkpoints, which hooks' states count on: rollbacks and swaps were for what
+    /// the error has ended.
+    pub(in crate::run) fn leave_unserved(&mut self, mut asked: Vec<(Asked, String)>) {
+        asked.retain(|(asked, _)| {
+            matches!(
+                asked,
+                Asked::Save { .. } | Asked::Copy { .. } | Asked::Delete(_) | Asked::Publish { .. }
+            )
+        });
+        serving_order(&mut asked, |(asked, _)| asked);
+        for request in asked.into_iter().rev() {
+            self.queue.push_front(request);
+        }
     }
 
     /// What hooks have requested up to now and has not been served: a checkpoint saved now contains it.

@@ -15,14 +15,17 @@ impl Trainer<'_> {
     /// Serves at a mount point what can be served there.
     #[cold]
     pub(in crate::run) fn serve_at(&mut self, point: Point) -> Result<(), Leave> {
-        if self.ranks.is_none() {
-            return self.serve();
-        }
-        self.hear_listeners();
-        if is_within_batch(point) {
-            return Ok(());
-        }
-        self.vote()
+        let served = if self.ranks.is_none() {
+            self.serve()
+        } else {
+            self.hear_listeners();
+            if is_within_batch(point) {
+                return Ok(());
+            }
+            self.vote()
+        };
+        self.is_within_call |= matches!(served, Err(Leave::Failed(_)));
+        served
     }
 
     /// Serves the requests made at the current mount point, in order.
