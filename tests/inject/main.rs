@@ -2,9 +2,11 @@
 //! or have calls fail, at each system call that changes their directory, and are continued. In the end each must have
 //! the weights and files of an undisturbed run, or have said what to do.
 //!
-//! `cargo run --release -p sconce-tests --bin inject -- [--every N] [--offset K] [--epochs N] [--errors] [HOOK [HOOK]]`
+//! `cargo run --release -p sconce-tests --bin inject -- [--every N] [--offset K] [--epochs N] [--errors] [--at TEXT]
+//! [HOOK …]`
 //!
-//! Without names: all pairs; with one: its pairs with all. `--every` takes every N-th point from the K-th on. `--errors`
+//! Without names: all pairs; with one: its pairs with all; with more than two: one run with all of them. `--every` takes
+//! every N-th point from the K-th on, `--at` those whose name, such as `fsync train.csv #3`, contains the text. `--errors`
 //! has calls fail in place of the kills and power failures, which takes a new run each. Prints a table, and what is wrong.
 #![allow(clippy::print_stdout, reason = "it talks to whoever runs it")]
 

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use sconce_tests::injection::hooks::{PLUGINS, keeping, manifest};
-use sconce_tests::injection::{ENDS, End, Failing, Outcome, Point, Tally, Trial};
+use sconce_tests::injection::{Cut, ENDS, End, Failing, Outcome, Point, Tally, Trial};
 use serde_json::Value;
 
 /// Error numbers and how calls fail with them.
@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     offset: usize,
     epochs: u32,
     errors: bool,
+    /// Part of the points' names.
+    at: Option<String>,
     hooks: Vec<String>,
 }
 
@@ -34,9 +36,15 @@ impl Plan {
             offset: 0,
             epochs: 4,
             errors: false,
+            at: None,
             hooks: Vec::new(),
         };
         while let Some(argument) = arguments.next() {
+            if argument == "--at" {
+                let part = arguments.next();
+                plan.at = Some(part.ok_or("--at needs a part of points' names")?);
+                continue;
+            }
             let mut number = || {
                 let value = arguments
                     .next()
@@ -54,7 +62,7 @@ impl Plan {
                 _ => {
                     let names: Vec<&str> = keeping().iter().map(|(name, _)| *name).collect();
                     return Err(format!(
-                        "usage: inject [--every N] [--offset K] [--epochs N] [--errors] [HOOK [HOOK]]\nhooks: {}",
+                        "usage: inject [--every N] [--offset K] [--epochs N] [--errors] [--at TEXT] [HOOK …]\nhooks: {}",
                         names.join(", ")
                     ));
                 }
@@ -63,10 +71,15 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The pairs. Hooks whose checkpoints have no other reason to be there are joined by `checkpoint`, so that their runs
+    /// The pairs, or all named hooks together if there are more than two. Hooks whose checkpoints have no other reason to be there are joined by `checkpoint`, so that their runs
     /// can be resumed.
     fn pairs(&self) -> VecDeque<Hooks> {
         let all = keeping();
+        if self.hooks.len() > 2 {
+            let is_named = |name: &str| self.hooks.iter().any(|hook| hook == name);
+            let named = all.into_iter().filter(|(name, _)| is_named(name));
+            return [named.collect()].into();
+        }
         let mut pairs = VecDeque::new();
         for (place, first) in all.iter().enumerate() {
             for second in all.iter().skip(place + 1) {
@@ -88,9 +101,9 @@ impl Plan {
         let total = Mutex::new(Tally::default());
         let is_right = Mutex::new(true);
         println!(
-            "| hooks | points | same | of them from the beginning | other weights, with a warning | other weights | otherwise wrong |"
+            "| hooks | points | same | of them from the beginning | other files, with a warning | other weights, with a warning | other weights | otherwise wrong |"
         );
-        println!("|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|");
         let work = || {
             while let Some(hooks) = next(&pairs) {
                 let names: Vec<&str> = hooks.iter().map(|(name, _)| *name).collect();
@@ -141,7 +154,12 @@ impl Plan {
                 wrong.push(format!("{what} before {point}: {outcome}"));
             }
         };
-        let cuts = recording.cuts.iter().skip(self.offset).step_by(self.every);
+        let is_at = |cut: &&Cut| {
+            let at = self.at.as_ref();
+            at.is_none_or(|part| cut.point.to_string().contains(part))
+        };
+        let cuts = recording.cuts.iter().filter(is_at);
+        let cuts = cuts.skip(self.offset).step_by(self.every);
         if self.errors {
             for cut in cuts {
                 for (what, number, failing) in ERRORS {
@@ -198,10 +216,11 @@ fn locked<T, R>(mutex: &Mutex<T>, act: impl FnOnce(&mut T) -> R) -> R {
 
 fn row(names: &str, tally: &Tally) -> String {
     format!(
-        "| {names} | {} | {} | {} | {} | {} | {} |",
+        "| {names} | {} | {} | {} | {} | {} | {} | {} |",
         tally.points,
         tally.same,
         tally.started_over,
+        tally.other_files_said,
         tally.warned,
         tally.other_weights,
         tally.otherwise_wrong

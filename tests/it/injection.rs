@@ -123,3 +123,29 @@ fn a_run_with_a_failing_call_says_so_or_ends_with_the_same_weights_and_files() {
     }
     assert!(failed > 0, "no call failed");
 }
+
+/// A hook that can't write ends the run in the middle of a mount point, and perhaps of another hook's save: what is resumed from
+/// is not the state of that moment if there is another.
+#[test]
+fn a_run_in_which_a_hooks_file_fails_ends_with_the_same_weights_and_files() {
+    if !can_be_stopped() {
+        return;
+    }
+    for (hooks, file) in [
+        (["checkpoint", "early-stopping", "csv"], "train.csv"),
+        (["background", "early-stopping", "jsonl"], "log.jsonl"),
+    ] {
+        let (mut trial, recording) = Trial::new(&PLUGINS, &run_with(&hooks)).expect("a recording");
+        let points = recording.cuts.iter().map(|cut| &cut.point);
+        let mut resumed = 0;
+        for at in points.filter(|point| point.path == file) {
+            let outcome = trial
+                .with_error(at, libc::EIO, Failing::Once)
+                .expect("a run");
+            let Some(outcome) = outcome else { continue };
+            assert!(outcome.is_right_after_error(), "{hooks:?}, {at}: {outcome}");
+            resumed += usize::from(outcome == Outcome::Same);
+        }
+        assert!(resumed > 5, "{hooks:?}: {resumed}");
+    }
+}

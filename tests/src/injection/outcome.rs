@@ -20,6 +20,8 @@ pub enum Outcome {
     Unfinished(String),
     /// It ended with other files, the weights being the same.
     OtherFiles(String),
+    /// As before, with a warning: the only checkpoint was of the middle of something.
+    OtherFilesSaid(String),
     /// It ended with other weights and a warning: the kept ones could not be written, and others were the best that could.
     OtherWeightsSaid(String),
     /// It ended with other weights as if nothing were wrong.
@@ -36,7 +38,9 @@ impl Outcome {
             Outcome::OtherWeightsSaid(list)
         } else if difference.weights {
             Outcome::OtherWeights(list)
-        } else if !difference.files.is_empty() && !has_warned {
+        } else if !difference.files.is_empty() && has_warned {
+            Outcome::OtherFilesSaid(list)
+        } else if !difference.files.is_empty() {
             Outcome::OtherFiles(list)
         } else if !difference.extra.is_empty() && !has_warned {
             Outcome::Extra(difference.extra.join(", "))
@@ -54,7 +58,10 @@ impl Outcome {
 
     /// Whether nothing is wrong after a call that failed.
     pub fn is_right_after_error(&self) -> bool {
-        let said = matches!(self, Outcome::OtherWeightsSaid(_) | Outcome::Unfinished(_));
+        let said = matches!(
+            self,
+            Outcome::OtherWeightsSaid(_) | Outcome::OtherFilesSaid(_) | Outcome::Unfinished(_)
+        );
         said || self.is_right()
     }
 }
@@ -68,6 +75,7 @@ impl fmt::Display for Outcome {
             Outcome::Extra(detail) => ("FILES LEFT OVER", detail.as_str()),
             Outcome::Unfinished(detail) => ("TEMPORARY FILES LEFT", detail.as_str()),
             Outcome::OtherFiles(detail) => ("OTHER FILES", detail.as_str()),
+            Outcome::OtherFilesSaid(detail) => ("OTHER FILES, with a warning", detail.as_str()),
             Outcome::OtherWeightsSaid(detail) => ("OTHER WEIGHTS, with a warning", detail.as_str()),
             Outcome::OtherWeights(detail) => ("OTHER WEIGHTS", detail.as_str()),
             Outcome::Failed(detail) => ("FAILED", detail.as_str()),
@@ -91,6 +99,8 @@ pub struct Tally {
     pub started_over: usize,
     /// Other weights, after a warning.
     pub warned: usize,
+    /// Other files and the same weights, after a warning.
+    pub other_files_said: usize,
     /// Other weights as if nothing were wrong.
     pub other_weights: usize,
     /// Everything else that is wrong.
@@ -103,6 +113,7 @@ impl Tally {
         self.points += 1;
         match outcome {
             Outcome::OtherWeightsSaid(_) => self.warned += 1,
+            Outcome::OtherFilesSaid(_) => self.other_files_said += 1,
             Outcome::OtherWeights(_) => self.other_weights += 1,
             _ if !is_right => self.otherwise_wrong += 1,
             _ => self.same += 1,
@@ -117,6 +128,7 @@ impl AddAssign for Tally {
         self.same += other.same;
         self.started_over += other.started_over;
         self.warned += other.warned;
+        self.other_files_said += other.other_files_said;
         self.other_weights += other.other_weights;
         self.otherwise_wrong += other.otherwise_wrong;
     }

@@ -122,7 +122,7 @@ impl Tables {
 }
 
 /// Bytes without all that numbers have.
-fn shape(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn shape(bytes: &[u8]) -> Vec<u8> {
     let is_of_number = |byte: &u8| byte.is_ascii_digit() || b".+-e".contains(byte);
     let kept = bytes.iter().filter(|byte| !is_of_number(byte));
     kept.copied().collect()
