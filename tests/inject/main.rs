@@ -6,8 +6,9 @@
 //! [HOOK …]`
 //!
 //! Without names: all pairs; with one: its pairs with all; with more than two: one run with all of them. `--every` takes
-//! every N-th point from the K-th on, `--at` those whose name, such as `fsync train.csv #3`, contains the text. `--errors`
-//! has calls fail in place of the kills and power failures, which takes a new run each. Prints a table, and what is wrong.
+//! every N-th point from the K-th on, `--at` those whose name, such as `fsync train.csv #3`, contains the text, or after a
+//! `!` doesn't: `--at '!checkpoints'` takes hooks' own files. `--errors` has calls fail in place of the kills and power
+//! failures, which takes a new run each. Prints a table, and what is wrong.
 #![allow(clippy::print_stdout, reason = "it talks to whoever runs it")]
 
 use std::process::ExitCode;

@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     offset: usize,
     epochs: u32,
     errors: bool,
-    /// Part of the points' names.
+    /// Part of the points' names, or after a `!`, what is not part of them.
     at: Option<String>,
     hooks: Vec<String>,
 }
@@ -71,8 +71,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The pairs, or all named hooks together if there are more than two. Hooks whose checkpoints have no other reason to be there are joined by `checkpoint`, so that their runs
-    /// can be resumed.
+    /// The pairs, or all named hooks together if there are more than two. Hooks whose checkpoints have no other reason to be
+    /// there are joined by `checkpoint`, so that their runs can be resumed.
     fn pairs(&self) -> VecDeque<Hooks> {
         let all = keeping();
         if self.hooks.len() > 2 {
@@ -155,8 +155,12 @@ impl Plan {
             }
         };
         let is_at = |cut: &&Cut| {
-            let at = self.at.as_ref();
-            at.is_none_or(|part| cut.point.to_string().contains(part))
+            let name = cut.point.to_string();
+            match self.at.as_deref().map(|at| (at, at.strip_prefix('!'))) {
+                None => true,
+                Some((at, None)) => name.contains(at),
+                Some((_, Some(other))) => !name.contains(other),
+            }
         };
         let cuts = recording.cuts.iter().filter(is_at);
         let cuts = cuts.skip(self.offset).step_by(self.every);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{edit, tiny};
 
 /// The plugins with these hooks.
-pub const PLUGINS: [&str; 11] = [
+pub const PLUGINS: [&str; 12] = [
     "sconce-plugin-checkpoints",
     "sconce-plugin-console",
     "sconce-plugin-control",
@@ -17,6 +17,7 @@ pub const PLUGINS: [&str; 11] = [
     "sconce-plugin-optimisation",
     "sconce-plugin-profiling",
     "sconce-plugin-report",
+    "sconce-plugin-tracking",
 ];
 
 /// Hooks that keep files or checkpoints, or tensors in a checkpoint, each with the settings that write most: a name for
@@ -52,6 +53,7 @@ pub fn keeping() -> Vec<(&'static str, Value)> {
         ),
         ("csv", json!("csv")),
         ("jsonl", json!("jsonl")),
+        ("tensorboard", json!("tensorboard")),
         ("training-trace", json!("training-trace")),
         ("report", json!("report")),
         (
