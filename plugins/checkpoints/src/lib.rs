@@ -611,6 +611,58 @@ mod tests {
         Ok(())
     }
 
+    /// The hook with a request of which no report will come: the run that made it has failed.
+    struct Waiting(Checkpoints);
+
+    #[hook(name = "waiting", about = "Waits for a save.", priority = LOWER)]
+    impl Hook for Waiting {
+        type Config = Config;
+
+        fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+            let mut hook = Checkpoints::new(config, setup)?;
+            let mut pending = hook.pending();
+            let tag = "lost".to_owned();
+            let (metric, value) = (0, 0.0);
+            pending.tags.push(tag.clone());
+            hook.take(Step::Rank { metric, tag, value }, &mut pending);
+            hook.pending.push_back(pending);
+            Ok(Waiting(hook))
+        }
+
+        fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
+            self.0.after_epoch(task)
+        }
+
+        fn after_cycle(&mut self, task: &mut AfterCycle<'_>) -> Result<()> {
+            self.0.after_cycle(task)
+        }
+
+        fn after_save_checkpoint(
+            &mut self,
+            task: &mut AfterSaveCheckpoint<'_>,
+            checkpoint: &Checkpoint<'_>,
+        ) -> Result<()> {
+            self.0.after_save_checkpoint(task, checkpoint)
+        }
+    }
+
+    #[test]
+    fn a_save_of_which_no_report_comes_is_forgotten() -> std::result::Result<(), Failed> {
+        let run = run(2).metric(Phase::Val, "loss", |epoch| epoch as f64);
+        let config = json!({"keep_last": 1, "best": [{"monitor": "loss", "tag": "best"}]});
+        let seen = run.drive::<Waiting>(config)?;
+        assert_eq!(
+            asked(&seen),
+            [
+                (Request::SaveCheckpoint, "epoch-1"),
+                (Request::SaveCheckpoint, "epoch-2"),
+                (Request::CopyCheckpoint, "epoch-2/best"),
+                (Request::DeleteCheckpoint, "epoch-1"),
+            ]
+        );
+        Ok(())
+    }
+
     #[test]
     fn nothing_is_deleted_and_no_best_noted_where_saves_fail() -> std::result::Result<(), Failed> {
         let run = run(3).saves_fail("the disk is full");
