@@ -98,7 +98,7 @@ impl Trainer<'_> {
         Ok(Some((written, start)))
     }
 
-    /// Reports a save that an error has broken off, with which the run ends: their states, which are saved next, may not name a
+    /// Reports a save that an error has broken off, with which the run ends: hooks' states, which are saved next, may not name a
     /// checkpoint that was never written. Further errors add nothing to it.
     fn report_broken_off(&mut self, reported: CheckpointResult<'_>, error: &RunError) {
         let written = Err(error.to_string());
