@@ -18,8 +18,8 @@ use crate::{
 /// methods the block contains, and the host never calls the others, so unused mount points cost nothing.
 ///
 /// The items fall into three groups: **creation** ([`Config`](Hook::Config), [`new`](Hook::new)), **state**
-/// ([`save_state`](Hook::save_state), [`load_state`](Hook::load_state)) and **mount points**, listed in the
-/// order of a run.
+/// ([`save_state`](Hook::save_state), [`load_state`](Hook::load_state), [`state_restored`](Hook::state_restored)) and **mount
+/// points**, listed in the order of a run.
 ///
 /// # Rules for all methods
 ///
@@ -170,6 +170,18 @@ pub trait Hook: Send + Sized + 'static {
     /// Restores a state that [`save_state`](Hook::save_state) wrote, possibly in an older version of this hook.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let _ = state;
+        Ok(())
+    }
+
+    /// Checks the fields named in `state = …`, which have been restored, and updates those that depend on them.
+    ///
+    /// Checkpoints may come from anywhere: refuse what no run saves ([`state`](crate::state)).
+    ///
+    /// # Errors
+    ///
+    /// An error refuses the state: the fields named in `state = …` get their values back. Change others after the last
+    /// check.
+    fn state_restored(&mut self) -> Result<()> {
         Ok(())
     }
 

@@ -5,10 +5,9 @@ use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::files::{make_directories, sync_directory};
-use crate::state::{self, StateField};
+use crate::state::StateField;
 use crate::{Context, Result};
 
 /// An append-only file, such as a table or a log, whose length is part of the hook's state.
@@ -207,8 +206,8 @@ fn cut(file: &mut File, bytes: u64) -> std::io::Result<u64> {
 impl StateField for LogFile {
     type Saved = LogFileState;
 
-    fn save(&mut self) -> Result<Box<RawValue>> {
-        state::json(&LogFile::save(self)?)
+    fn save(&mut self) -> Result<impl Serialize> {
+        LogFile::save(self)
     }
 
     fn restore(&mut self, saved: LogFileState) -> Result<()> {

@@ -29,10 +29,41 @@
 //! # fn main() {}
 //! ```
 //!
-//! A field is of any type that `serde` reads and writes, or a [`LogFile`](crate::LogFile). Checkpoints may come from anywhere: a type whose
-//! values have rules refuses what breaks them when it is read (`#[serde(deserialize_with = "state::count")]` for a counter,
-//! `#[serde(try_from = "…")]` for the rest). A hook that needs more writes [`save_state`](crate::Hook::save_state) and
-//! [`load_state`](crate::Hook::load_state) itself, with any bytes.
+//! A field is of any type that `serde` reads and writes, or a [`LogFile`](crate::LogFile), or an `Option` of one.
+//!
+//! Checkpoints may come from anywhere: a state has the right types, but may contain any numbers, names and lengths.
+//! [`state_restored`](crate::Hook::state_restored) refuses what no run saves; the fields then keep their values:
+//!
+//! ```
+//! use sconce_plugin_api::prelude::*;
+//!
+//! struct Every {
+//!     waited: u64,
+//!     losses: Vec<f64>,
+//! }
+//!
+//! #[hook(name = "every", about = "Prints the mean of ten losses.", state = [waited, losses])]
+//! impl Hook for Every {
+//!     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+//!         Ok(Every { waited: 0, losses: Vec::new() })
+//!     }
+//!
+//!     fn state_restored(&mut self) -> Result<()> {
+//!         state::check_count("waited", self.waited)?;
+//!         if self.losses.len() > 10 {
+//!             bail!("the state has {} losses of at most 10", self.losses.len());
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//! # let mut every = Every { waited: 3, losses: vec![1.0] };
+//! # assert!(every.load_state(br#"{"waited": 9007199254740993}"#).is_err());
+//! # assert_eq!((every.waited, every.losses.len()), (3, 1));
+//! ```
+//!
+//! A type whose values have rules of their own may refuse others when it is read:
+//! `#[serde(deserialize_with = "state::count")]` for a counter, `#[serde(try_from = "…")]`. A hook that needs more writes
+//! [`save_state`](crate::Hook::save_state) and [`load_state`](crate::Hook::load_state) itself, with any bytes.
 
 use std::collections::BTreeMap;
 
@@ -42,23 +73,43 @@ use serde_json::value::RawValue;
 
 use crate::{Context, HookError, Result, bail};
 
-/// A field that is part of a hook's state: of any type that `serde` reads and writes, or a [`LogFile`](crate::LogFile).
+/// A field that is part of a hook's state: of any type that `serde` reads and writes, a [`LogFile`](crate::LogFile), or of
+/// a type that implements this itself, such as one of which a state holds only a part.
+///
+/// The parameter keeps these apart and is always inferred: implement `StateField`, without it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be part of a hook's state",
     note = "derive `Serialize` and `Deserialize` for it, or write `save_state` and `load_state`"
 )]
-pub trait StateField {
+pub trait StateField<How = Own> {
     /// What a state holds of it.
     type Saved: DeserializeOwned;
 
-    /// Writes what a state holds of it, as JSON.
+    /// Returns what a state holds of it.
     ///
     /// # Errors
     ///
-    /// If it can't be written.
-    fn save(&mut self) -> Result<Box<RawValue>>;
+    /// If that can't be determined, as with a file on a full disk.
+    fn save(&mut self) -> Result<impl Serialize>;
 
-    /// Restores it.
+    /// Refuses what it can't be restored to. Nothing has been restored yet.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    fn check(&self, saved: &Self::Saved) -> Result<()> {
+        let _ = saved;
+        Ok(())
+    }
+
+    /// Exchanges the field's value and the saved one, before [`Hook::state_restored`](crate::Hook::state_restored): a second
+    /// time if that refuses the state. Does nothing for a type that implements this itself.
+    #[doc(hidden)]
+    fn swap(&mut self, saved: &mut Self::Saved) {
+        let _ = saved;
+    }
+
+    /// Restores it, after the entire state has been checked.
     ///
     /// # Errors
     ///
@@ -66,20 +117,52 @@ pub trait StateField {
     fn restore(&mut self, saved: Self::Saved) -> Result<()>;
 }
 
-pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>> {
-    serde_json::value::to_raw_value(value).context("the state can't be written as JSON")
-}
+/// A type that implements [`StateField`] itself.
+pub struct Own;
 
-impl<T: Serialize + DeserializeOwned> StateField for T {
+#[doc(hidden)]
+pub struct Serde;
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> StateField<Serde> for T {
     type Saved = T;
 
-    fn save(&mut self) -> Result<Box<RawValue>> {
-        json(self)
+    fn save(&mut self) -> Result<impl Serialize> {
+        Ok(&*self)
     }
 
-    fn restore(&mut self, saved: T) -> Result<()> {
-        *self = saved;
+    fn swap(&mut self, saved: &mut T) {
+        std::mem::swap(self, saved);
+    }
+
+    fn restore(&mut self, _replaced: T) -> Result<()> {
         Ok(())
+    }
+}
+
+#[doc(hidden)]
+pub struct Optional;
+
+/// Such a field that the configuration may switch off: a state's is ignored then.
+impl<T: StateField> StateField<Optional> for Option<T> {
+    type Saved = Option<T::Saved>;
+
+    fn save(&mut self) -> Result<impl Serialize> {
+        self.as_mut().map(T::save).transpose()
+    }
+
+    fn check(&self, saved: &Self::Saved) -> Result<()> {
+        match (self, saved) {
+            (Some(field), Some(saved)) => field.check(saved),
+            _ => Ok(()),
+        }
+    }
+
+    fn restore(&mut self, saved: Self::Saved) -> Result<()> {
+        match (self, saved) {
+            (Some(field), Some(saved)) => field.restore(saved),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -90,8 +173,9 @@ pub struct Fields(BTreeMap<String, Box<RawValue>>);
 
 impl Fields {
     /// Adds a field.
-    pub fn add(&mut self, name: &str, field: &mut impl StateField) -> Result<()> {
-        self.0.insert(name.to_owned(), field.save()?);
+    pub fn add<How>(&mut self, name: &str, field: &mut impl StateField<How>) -> Result<()> {
+        let json = serde_json::value::to_raw_value(&field.save()?).context(NOT_JSON)?;
+        self.0.insert(name.to_owned(), json);
         Ok(())
     }
 
@@ -115,21 +199,30 @@ impl Fields {
         }
     }
 
-    /// What the state holds of a field; `None` if it does not have it.
-    pub fn read<F: StateField>(&self, name: &str, _field: &F) -> Result<Option<F::Saved>> {
+    /// What the state holds of a field, checked; `None` if it does not have it.
+    pub fn read<How, F: StateField<How>>(&self, name: &str, field: &F) -> Result<Option<F::Saved>> {
         let Some(json) = self.0.get(name) else {
             return Ok(None);
         };
-        let saved = serde_json::from_str(json.get());
-        let what =
-            |error| HookError::new(format_args!("the state's `{name}` can't be read: {error}"));
-        saved.map(Some).map_err(what)
+        let saved = serde_json::from_str(json.get()).map_err(|error| {
+            HookError::new(format_args!("the state's `{name}` can't be read: {error}"))
+        })?;
+        field.check(&saved)?;
+        Ok(Some(saved))
+    }
+}
+
+/// Exchanges a field's value and what a state has of it, if anything.
+#[doc(hidden)]
+pub fn swap<How, F: StateField<How>>(field: &mut F, saved: &mut Option<F::Saved>) {
+    if let Some(saved) = saved {
+        field.swap(saved);
     }
 }
 
 /// Restores a field from what a state has of it, if anything.
 #[doc(hidden)]
-pub fn restore<F: StateField>(field: &mut F, saved: Option<F::Saved>) -> Result<()> {
+pub fn restore<How, F: StateField<How>>(field: &mut F, saved: Option<F::Saved>) -> Result<()> {
     saved.map_or(Ok(()), |saved| field.restore(saved))
 }
 
@@ -146,6 +239,29 @@ pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<
         )));
     }
     Ok(count)
+}
+
+/// Saves an `f64` that may be infinite or NaN by its bits, as JSON has neither: for `#[serde(with = "state::bits")]`.
+pub mod bits {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes its bits.
+    ///
+    /// # Errors
+    ///
+    /// If the format has no whole numbers of 64 bits.
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(value.to_bits())
+    }
+
+    /// Reads it from its bits.
+    ///
+    /// # Errors
+    ///
+    /// If there is something else than a whole number of 64 bits.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        u64::deserialize(deserializer).map(f64::from_bits)
+    }
 }
 
 /// Largest count that a state may contain: 2^53, more than any run reaches.
@@ -170,8 +286,10 @@ pub const MOST: u64 = 1 << 53;
 ///
 /// If the type contains something that JSON cannot represent, such as a map whose keys are not strings.
 pub fn to_bytes<T: Serialize>(state: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec(state).context("the state can't be written as JSON")
+    serde_json::to_vec(state).context(NOT_JSON)
 }
+
+const NOT_JSON: &str = "the state can't be written as JSON";
 
 /// Deserialises a state written by [`to_bytes`].
 ///
@@ -261,6 +379,13 @@ mod tests {
         fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
             Ok(Mine::default())
         }
+
+        fn state_restored(&mut self) -> Result<()> {
+            match self.best {
+                Some(best) if best < 0.0 => bail!("a loss of {best}"),
+                _ => Ok(()),
+            }
+        }
     }
 
     #[test]
@@ -294,6 +419,7 @@ mod tests {
                 "the state's `counters`",
             ),
             (br#"{"best":0.5,"counters":[]}"#, "the state's `counters`"),
+            (br#"{"best":-1,"counters":{"waited":5}}"#, "a loss of -1"),
             (b"[]", "can't be read"),
         ] {
             let error = mine.load_state(state).expect_err(words);

@@ -2,7 +2,7 @@
 
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token};
+use syn::{Error, Expr, ExprField, ExprLit, Ident, Lit, LitStr, Member, Result, Token};
 
 /// The arguments in parentheses, validated.
 #[derive(Default)]
@@ -15,7 +15,14 @@ pub(crate) struct Arguments {
     /// Whether it runs on all ranks, rather than on the first alone.
     pub(crate) on_all_ranks: bool,
     /// The fields that are its state.
-    pub(crate) state: Vec<Ident>,
+    pub(crate) state: Vec<Field>,
+}
+
+/// A part of the hook's state.
+pub(crate) struct Field {
+    pub(crate) name: Ident,
+    /// What follows `self.`.
+    pub(crate) path: Expr,
 }
 
 const LEVELS: [(&str, u8); 7] = [
@@ -118,24 +125,42 @@ fn strings(value: &Expr) -> Result<Vec<String>> {
 }
 
 /// Fields by name: one, or a list of them.
-fn fields(value: &Expr) -> Result<Vec<Ident>> {
+fn fields(value: &Expr) -> Result<Vec<Field>> {
     let elements = match value {
         Expr::Array(array) => array.elems.iter().collect(),
         one => vec![one],
     };
-    let field = |element: &Expr| match element {
-        Expr::Path(path) => path.path.get_ident().cloned(),
-        _ => None,
-    };
-    let fields = elements.into_iter().map(|element| {
-        field(element).ok_or_else(|| {
+    let mut fields: Vec<Field> = Vec::new();
+    for element in elements {
+        let name = field(element).ok_or_else(|| {
             Error::new_spanned(
                 element,
-                "the state is fields of the hook by name: `state = counters`, `state = [best, waited]`",
+                "the state is fields of the hook by name: `state = counters`, `state = [best, inner.waited]`",
             )
-        })
-    });
-    fields.collect()
+        })?;
+        if fields.iter().any(|field| field.name == name) {
+            return Err(Error::new_spanned(
+                element,
+                format!("the state has `{name}` already"),
+            ));
+        }
+        let path = element.clone();
+        fields.push(Field { name, path });
+    }
+    Ok(fields)
+}
+
+/// The last name of `field` or `field.of_it`.
+fn field(path: &Expr) -> Option<Ident> {
+    match path {
+        Expr::Path(path) => path.path.get_ident().cloned(),
+        Expr::Field(ExprField {
+            base,
+            member: Member::Named(name),
+            ..
+        }) => field(base).map(|_| name.clone()),
+        _ => None,
+    }
 }
 
 fn is_all(value: &Expr) -> Result<bool> {

@@ -1,10 +1,11 @@
 //! Expansion of an `impl Hook for …` block to the block and its `HookKind` implementation.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Error, Ident, ImplItem, ItemImpl, parse_quote};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Field};
 use crate::points::{self, PointMethod};
 
 /// The unchanged block (with a default `Config` if it has none) and its `HookKind` implementation.
@@ -28,14 +29,13 @@ pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream 
             type Config = ::sconce_plugin_api::NoConfig;
         ));
     }
-    if let Some((save, load)) = state_methods(&arguments.state) {
-        let is_there = |name: &str| block.items.iter().any(|item| is_named(item, name));
-        if is_there("save_state") || is_there("load_state") {
-            let message = "`state = …` writes `save_state` and `load_state`: leave out either";
-            let errors = Error::new_spanned(&block.self_ty, message).to_compile_error();
-            let stand_in = stand_in(&block);
-            return quote! { #errors #stand_in };
-        }
+    let methods_of_state = state_methods(&arguments.state);
+    if let Some(message) = state_conflict(&block, methods_of_state.is_some()) {
+        let errors = Error::new_spanned(&block.self_ty, message).to_compile_error();
+        let stand_in = stand_in(&block);
+        return quote! { #errors #stand_in };
+    }
+    if let Some((save, load)) = methods_of_state {
         block.items.push(save);
         block.items.push(load);
     }
@@ -43,25 +43,48 @@ pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream 
     quote! { #block #kind }
 }
 
+/// How the block's methods contradict `state = …`, or its absence.
+fn state_conflict(block: &ItemImpl, has_state: bool) -> Option<&'static str> {
+    let is_there = |name: &str| block.items.iter().any(|item| is_named(item, name));
+    if has_state && (is_there("save_state") || is_there("load_state")) {
+        return Some("`state = …` writes `save_state` and `load_state`: leave out either");
+    }
+    (!has_state && is_there("state_restored"))
+        .then_some("`state_restored` is called for the fields of `state = …`, which is missing")
+}
+
 /// `save_state` and `load_state` of a hook whose state is these fields; `None` if there are none.
-fn state_methods(fields: &[Ident]) -> Option<(ImplItem, ImplItem)> {
+fn state_methods(fields: &[Field]) -> Option<(ImplItem, ImplItem)> {
     if fields.is_empty() {
         return None;
     }
-    let names: Vec<String> = fields.iter().map(Ident::to_string).collect();
+    let names: Vec<String> = fields.iter().map(|field| field.name.to_string()).collect();
+    // Errors point at the field.
+    let places = fields
+        .iter()
+        .map(|Field { path, .. }| quote_spanned!(path.span()=> &mut self.#path));
+    let places: Vec<TokenStream> = places.collect();
+    let saved: Vec<Ident> = (0..fields.len())
+        .map(|index| format_ident!("saved_{index}"))
+        .collect();
     let save = parse_quote! {
         fn save_state(&mut self) -> ::sconce_plugin_api::Result<::std::vec::Vec<u8>> {
             let mut state = ::sconce_plugin_api::state::Fields::default();
-            #(state.add(#names, &mut self.#fields)?;)*
+            #(state.add(#names, #places)?;)*
             state.to_bytes()
         }
     };
-    // All are read before the first is changed.
+    // All are read and checked before the first is changed for good.
     let load = parse_quote! {
         fn load_state(&mut self, state: &[u8]) -> ::sconce_plugin_api::Result<()> {
-            let mut state = ::sconce_plugin_api::state::Fields::from_bytes(state, &[#(#names),*])?;
-            #(let #fields = state.read(#names, &self.#fields)?;)*
-            #(::sconce_plugin_api::state::restore(&mut self.#fields, #fields)?;)*
+            let state = ::sconce_plugin_api::state::Fields::from_bytes(state, &[#(#names),*])?;
+            #(let mut #saved = state.read(#names, #places)?;)*
+            #(::sconce_plugin_api::state::swap(#places, &mut #saved);)*
+            if let ::core::result::Result::Err(error) = ::sconce_plugin_api::Hook::state_restored(self) {
+                #(::sconce_plugin_api::state::swap(#places, &mut #saved);)*
+                return ::core::result::Result::Err(error);
+            }
+            #(::sconce_plugin_api::state::restore(#places, #saved)?;)*
             ::core::result::Result::Ok(())
         }
     };

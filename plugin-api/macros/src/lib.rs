@@ -21,7 +21,7 @@ use syn::{ItemImpl, parse_macro_input};
 /// | `priority` | `HIGHEST`, `HIGHER`, `HIGH`, `NORMAL` (default), `LOW`, `LOWER`, `LOWEST`, or 0 to 100 |
 /// | `publishes` | names of the metrics that it publishes: `["grad_norm"]` |
 /// | `requires` | host extensions that it requires: `["sconce.metrics/1"]` |
-/// | `state` | the fields that are the hook's state: `counters`, or `[best, waited]`; see [`state`](../sconce_plugin_api/state/index.html) |
+/// | `state` | the fields that are the hook's state: `counters`, or `[best, inner.waited]`; see [`state`](../sconce_plugin_api/state/index.html) |
 /// | `ranks` | where it runs when several processes train together: `"first"` (default) or `"all"` |
 ///
 /// The hook is called at the mount points whose methods the block contains. A block without `type Config`

@@ -49,7 +49,7 @@ pub(crate) const POINTS: &[PointMethod] = &[
 ];
 
 /// Methods of the `Hook` trait that are not mount points.
-pub(crate) const OTHERS: &[&str] = &["new", "save_state", "load_state"];
+pub(crate) const OTHERS: &[&str] = &["new", "save_state", "load_state", "state_restored"];
 
 pub(crate) fn find(name: &str) -> Option<&'static PointMethod> {
     POINTS.iter().find(|point| point.name == name)
