@@ -55,15 +55,6 @@ struct State {
     validated: bool,
 }
 
-/// What a checkpoint contains of this hook.
-#[derive(Serialize, Deserialize)]
-struct SavedState {
-    #[serde(flatten)]
-    state: State,
-    #[serde(default)]
-    pending: VecDeque<Pending>,
-}
-
 /// The best checkpoint, in the format of [`BEST_CHECKPOINT`].
 #[derive(Serialize, Deserialize)]
 struct Note {
@@ -330,7 +321,8 @@ fn values<'a>(task: &TaskView<'_>, metric: Option<(&'a str, f64)>) -> Values<'a>
     name = "checkpoint",
     about = "Saves checkpoints by epochs, iterations, minutes and metrics, and keeps the ones wanted.",
     priority = LOWER,
-    requires = ["sconce.requests/1", "sconce.values/1"]
+    requires = ["sconce.requests/1", "sconce.values/1"],
+    state = [state, pending]
 )]
 impl Hook for Checkpoints {
     type Config = Config;
@@ -475,20 +467,9 @@ impl Hook for Checkpoints {
         self.note_best(task)
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&SavedState {
-            state: self.state.clone(),
-            pending: self.pending.clone(),
-        })
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let SavedState { state, pending } = state::from_bytes(bytes)?;
-        state.check()?;
-        pending.iter().try_for_each(Pending::check)?;
-        self.state = state;
-        self.pending = pending;
-        Ok(())
+    fn state_restored(&mut self) -> Result<()> {
+        self.state.check()?;
+        self.pending.iter().try_for_each(Pending::check)
     }
 }
 

@@ -86,7 +86,8 @@ impl Check {
 #[hook(
     name = "check",
     about = "Fails the run where a metric does not reach what it must.",
-    priority = LOWEST
+    priority = LOWEST,
+    state = state
 )]
 impl Hook for Check {
     type Config = Config;
@@ -153,15 +154,6 @@ impl Hook for Check {
         if task.phase() == Phase::Train && is_due {
             return self.miss(task);
         }
-        Ok(())
-    }
-
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.state)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.state = state::from_bytes(bytes)?;
         Ok(())
     }
 }

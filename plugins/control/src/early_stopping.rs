@@ -87,8 +87,10 @@ fn no_value(monitor: &Monitor, task: &TaskView<'_>) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     best: Option<f64>,
+    #[serde(deserialize_with = "state::count")]
     best_epoch: u64,
     /// Epochs since the last improvement.
+    #[serde(deserialize_with = "state::count")]
     waited: u64,
     /// Whether this epoch has been validated.
     validated: bool,
@@ -195,7 +197,8 @@ fn warn_of_too_few(config: &Config, setup: &Setup<'_>) -> Result<()> {
 #[hook(
     name = "early-stopping",
     about = "Stops the run when a metric has stopped getting better.",
-    priority = LOWEST
+    priority = LOWEST,
+    state = state
 )]
 impl Hook for EarlyStopping {
     type Config = Config;
@@ -339,18 +342,6 @@ impl Hook for EarlyStopping {
             }
             _ => Ok(()),
         }
-    }
-
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.state)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let state: State = state::from_bytes(bytes)?;
-        state::check_count("best_epoch", state.best_epoch)?;
-        state::check_count("waited", state.waited)?;
-        self.state = state;
-        Ok(())
     }
 }
 

@@ -315,7 +315,6 @@ impl Hook for LossSpike {
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let state: State = state::from_bytes(bytes)?;
         state::check_count("losses.seen", state.losses.seen)?;
-        state.roll_back.check()?;
         self.losses = state.losses;
         self.wanted = None;
         if self.roll_back.is_under_way() {

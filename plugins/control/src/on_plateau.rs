@@ -92,6 +92,7 @@ struct State {
     /// The last values, at most `long_term` of them.
     values: VecDeque<f64>,
     /// Number of plateaus responded to.
+    #[serde(deserialize_with = "state::count")]
     answered: u64,
     /// Whether this epoch has been validated.
     validated: bool,
@@ -165,7 +166,8 @@ impl OnPlateau {
 #[hook(
     name = "on-plateau",
     about = "Stops, lowers the learning rate or saves when a metric's short mean is no better than its long one.",
-    priority = LOWEST
+    priority = LOWEST,
+    state = state
 )]
 impl Hook for OnPlateau {
     type Config = Config;
@@ -247,17 +249,6 @@ impl Hook for OnPlateau {
              {short_term} {short}"
         );
         self.answer(task, &what)
-    }
-
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.state)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let state: State = state::from_bytes(bytes)?;
-        state::check_count("answered", state.answered)?;
-        self.state = state;
-        Ok(())
     }
 }
 

@@ -52,16 +52,10 @@ pub(crate) struct RollBack {
 /// What a hook's state has of its rollbacks.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedRollBack {
+    #[serde(deserialize_with = "state::count")]
     rolled_back: u64,
     #[serde(default)]
     kept: Option<CheckpointRef>,
-}
-
-impl SavedRollBack {
-    /// Rejects counts that no run reaches.
-    pub(crate) fn check(&self) -> Result<()> {
-        state::check_count("rolled_back", self.rolled_back)
-    }
 }
 
 impl RollBack {
@@ -216,5 +210,18 @@ impl RollBack {
         } else {
             done
         };
+    }
+}
+
+impl state::StateField for RollBack {
+    type Saved = SavedRollBack;
+
+    fn save(&mut self) -> Result<impl Serialize> {
+        Ok(RollBack::save(self))
+    }
+
+    fn restore(&mut self, saved: SavedRollBack) -> Result<()> {
+        self.load(saved);
+        Ok(())
     }
 }

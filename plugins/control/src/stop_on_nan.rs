@@ -12,7 +12,7 @@ use sconce_plugin_api::prelude::*;
 
 use crate::dump;
 use crate::finite::{Search, is_bad};
-use crate::roll_back::{self, RollBack, SavedRollBack};
+use crate::roll_back::{self, RollBack};
 
 /// What is checked, and how the hook responds.
 #[derive(Deserialize, JsonSchema)]
@@ -96,6 +96,8 @@ pub(crate) struct StopOnNan {
     /// Directory of the bad batches.
     directory: PathBuf,
     dumped: u64,
+    /// The most that `dumped` has been: a rollback leaves these files.
+    written: u64,
     roll_back: RollBack,
     outputs: Search,
     gradients: Search,
@@ -103,14 +105,6 @@ pub(crate) struct StopOnNan {
     module: Search,
     /// Reason for a rollback, to be requested at the next point where it is legal.
     wanted: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct State {
-    row: u64,
-    dumped: u64,
-    #[serde(flatten)]
-    roll_back: SavedRollBack,
 }
 
 impl StopOnNan {
@@ -150,6 +144,7 @@ impl StopOnNan {
         let path = path_inside(&self.directory, file)?;
         dump::write(&path, &tensors)?;
         self.dumped += 1;
+        self.written = self.dumped;
         task.warn(format_args!("the batch is in `{}`", path.display()));
         Ok(())
     }
@@ -215,7 +210,8 @@ impl StopOnNan {
     about = "Ends the run, leaves the update out, or goes back, where a value is infinite or NaN.",
     priority = HIGH,
     requires = ["sconce.tensors/1", "sconce.vectors/1"],
-    ranks = "all"
+    ranks = "all",
+    state = [row, dumped, roll_back]
 )]
 impl Hook for StopOnNan {
     type Config = Config;
@@ -265,6 +261,7 @@ impl Hook for StopOnNan {
             is_bad: false,
             directory: setup.path_below("name", setup.name())?,
             dumped: 0,
+            written: 0,
             roll_back: RollBack::new(&config.roll_back, setup, 0.5)?,
             outputs: of_name(Collection::Batch, "outputs"),
             gradients: Search::through_all(Collection::Gradients, infinite),
@@ -404,25 +401,13 @@ impl Hook for StopOnNan {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&State {
-            row: self.row,
-            dumped: self.dumped,
-            roll_back: self.roll_back.save(),
-        })
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let state: State = state::from_bytes(bytes)?;
-        state::check_count("row", state.row)?;
-        state::check_count("dumped", state.dumped)?;
-        state.roll_back.check()?;
-        self.row = state.row;
+    fn state_restored(&mut self) -> Result<()> {
+        state::check_count("row", self.row)?;
+        state::check_count("dumped", self.dumped)?;
         self.is_bad = false;
         self.wanted = None;
-        // The files that this process wrote before a rollback still exist.
-        self.dumped = self.dumped.max(state.dumped);
-        self.roll_back.load(state.roll_back);
+        self.written = self.written.max(self.dumped);
+        self.dumped = self.written;
         Ok(())
     }
 }

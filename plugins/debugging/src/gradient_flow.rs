@@ -221,7 +221,8 @@ impl GradientFlow {
 #[hook(
     name = "gradient-flow",
     about = "Writes and draws the norms of the gradients of each module; warns of vanishing ones.",
-    priority = HIGHEST
+    priority = HIGHEST,
+    state = [flows, stride, looks, log]
 )]
 impl Hook for GradientFlow {
     type Config = Config;
@@ -279,20 +280,13 @@ impl Hook for GradientFlow {
         self.draw()
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let file = self.log.as_mut().map(LogFile::save).transpose()?;
-        state::to_bytes(&(file, &self.flows, self.stride, self.looks))
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (file, flows, stride, looks): (Option<LogFileState>, Vec<Flow>, u64, u64) =
-            state::from_bytes(bytes)?;
-        state::check_count("looks", looks)?;
-        state::check_count("stride", stride)?;
-        if stride == 0 {
+    fn state_restored(&mut self) -> Result<()> {
+        state::check_count("looks", self.looks)?;
+        state::check_count("stride", self.stride)?;
+        if self.stride == 0 {
             bail!("the state's `stride` must be at least 1, found 0");
         }
-        for flow in &flows {
+        for flow in &self.flows {
             if flow.points.len() > MOST_POINTS {
                 let (count, module) = (flow.points.len(), &flow.module);
                 bail!("the state has {count} points of `{module}`, at most {MOST_POINTS} are kept");
@@ -301,11 +295,7 @@ impl Hook for GradientFlow {
                 state::check_count("update", *update)?;
             }
         }
-        (self.flows, self.stride, self.looks) = (flows, stride, looks);
         self.is_new = true;
-        if let (Some(log), Some(file)) = (&mut self.log, file) {
-            log.restore(&file)?;
-        }
         Ok(())
     }
 }

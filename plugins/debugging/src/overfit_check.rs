@@ -158,7 +158,8 @@ impl OverfitCheck {
 #[hook(
     name = "overfit-check",
     about = "Asks that one batch can be learned by heart, and says what keeps it from being.",
-    priority = LOW
+    priority = LOW,
+    state = state
 )]
 impl Hook for OverfitCheck {
     type Config = Config;
@@ -249,15 +250,6 @@ impl Hook for OverfitCheck {
         if iteration >= self.config.iterations {
             return self.give_up(task);
         }
-        Ok(())
-    }
-
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.state)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.state = state::from_bytes(bytes)?;
         Ok(())
     }
 }

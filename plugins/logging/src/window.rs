@@ -61,23 +61,30 @@ impl Window {
             }
         })
     }
+}
 
-    /// The bits of the losses, for a checkpoint: JSON has no infinity.
-    pub(crate) fn save(&self) -> Vec<u64> {
-        self.losses.iter().map(|loss| loss.to_bits()).collect()
+impl state::StateField for Window {
+    /// The bits of the losses: JSON has no infinity.
+    type Saved = Vec<u64>;
+
+    fn save(&mut self) -> Result<impl Serialize> {
+        let bits = self.losses.iter().map(|loss| loss.to_bits());
+        Ok(bits.collect::<Vec<_>>())
     }
 
-    /// Restores the losses from [`save`](Window::save).
-    pub(crate) fn restore(&mut self, bits: &[u64]) {
+    fn restore(&mut self, bits: Vec<u64>) -> Result<()> {
         self.losses.clear();
-        for &bits in bits {
+        for bits in bits {
             self.push(f64::from_bits(bits));
         }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::state::StateField;
+
     use super::*;
 
     #[test]
@@ -96,10 +103,10 @@ mod tests {
             assert_eq!(window.value(Smoothing::Median), Some(median));
             assert_eq!(window.value(Smoothing::Last), Some(loss));
         }
-        let saved = window.save();
+        let saved = serde_json::to_string(&window.save().expect("saved")).expect("JSON");
         let mut again = Window::new(3);
-        again.restore(&saved);
-        assert_eq!(again.save(), saved);
+        let read = serde_json::from_str(&saved).expect("its own");
+        again.restore(read).expect("restored");
         assert_eq!(again.value(Smoothing::Median), Some(9.0));
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn has(names: &[PhaseName], phase: Phase) -> bool {
 }
 
 /// A value for each phase.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<T>", bound(deserialize = "T: Default + Deserialize<'de>"))]
 pub(crate) struct ByPhase<T>([T; Phase::ALL.len()]);
 
 impl<T> ByPhase<T> {
@@ -48,6 +49,14 @@ impl<T> ByPhase<T> {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut()
+    }
+}
+
+impl<T: Default> From<Vec<T>> for ByPhase<T> {
+    /// A state may be of a version that knew other phases.
+    fn from(saved: Vec<T>) -> Self {
+        let mut saved = saved.into_iter();
+        ByPhase(std::array::from_fn(|_| saved.next().unwrap_or_default()))
     }
 }
 

@@ -70,7 +70,7 @@ impl Default for Config {
 }
 
 /// A metric of a phase.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Series {
     phase: Phase,
     metric: String,
@@ -164,7 +164,8 @@ impl PlotLines {
 #[hook(
     name = "plot-lines",
     about = "Draws metrics over epochs or iterations, as a picture that each epoch renews.",
-    priority = LOW
+    priority = LOW,
+    state = series
 )]
 impl Hook for PlotLines {
     type Config = Config;
@@ -240,18 +241,18 @@ impl Hook for PlotLines {
         self.draw()
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let points: Vec<_> = self.series.iter().map(|series| &series.points).collect();
-        state::to_bytes(&points)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: Vec<Vec<(u64, Option<f64>)>> = state::from_bytes(bytes)?;
-        for (at, _) in saved.iter().flatten() {
+    fn state_restored(&mut self) -> Result<()> {
+        for (at, _) in self.series.iter().flat_map(|series| &series.points) {
             state::check_count("points", *at)?;
         }
-        for (series, points) in self.series.iter_mut().zip(saved) {
-            series.points = points;
+        let wanted = series(&self.config.metrics);
+        for saved in std::mem::replace(&mut self.series, wanted) {
+            let mut own = self.series.iter_mut();
+            if let Some(own) =
+                own.find(|own| (own.phase, &own.metric) == (saved.phase, &saved.metric))
+            {
+                own.points = saved.points;
+            }
         }
         Ok(())
     }
@@ -259,7 +260,9 @@ impl Hook for PlotLines {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_testing::{Failed, ScriptedRun};
+    use std::collections::BTreeMap;
+
+    use sconce_plugin_testing::{Failed, ScriptedRun, Seen};
     use serde_json::json;
 
     use super::*;
@@ -289,7 +292,13 @@ mod tests {
 
     #[test]
     fn points_come_by_epochs_or_iterations() -> std::result::Result<(), Failed> {
-        type Points = Vec<Vec<(u64, Option<f64>)>>;
+        let points = |seen: &Seen| -> Vec<Vec<(u64, Option<f64>)>> {
+            let state: BTreeMap<String, Vec<Series>> = seen.state_as().unwrap();
+            state["series"]
+                .iter()
+                .map(|series| series.points.clone())
+                .collect()
+        };
         let run = ScriptedRun::new()
             .epochs(2)
             .loss(|at| match at.phase {
@@ -299,13 +308,13 @@ mod tests {
             .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64);
         let config = json!({"metrics": ["loss", "val/accuracy", "test/loss"]});
         let seen = run.drive::<PlotLines>(config.clone())?;
-        let expected: Points = vec![
+        let expected = vec![
             vec![(1, Some(1.5)), (2, Some(5.5))],
             vec![(1, None), (2, None)],
             vec![(1, Some(0.25)), (2, Some(0.5))],
             vec![],
         ];
-        assert_eq!(seen.state_as::<Points>().unwrap(), expected);
+        assert_eq!(points(&seen), expected);
         let svg = seen.file("lines.svg").unwrap();
         assert!(
             svg.contains("val/accuracy") && svg.contains("epoch"),
@@ -318,11 +327,11 @@ mod tests {
         run.check_resume::<PlotLines>(config)?;
         let config = json!({"by": "iteration", "every": 3, "file": "plots/loss.svg"});
         let seen = run.drive::<PlotLines>(config)?;
-        let expected: Points = vec![
+        let expected = vec![
             vec![(3, Some(2.0)), (6, Some(5.0))],
             vec![(4, None), (8, None)],
         ];
-        assert_eq!(seen.state_as::<Points>().unwrap(), expected);
+        assert_eq!(points(&seen), expected);
         assert!(seen.file("plots/loss.svg").unwrap().contains("iteration"));
         Ok(())
     }

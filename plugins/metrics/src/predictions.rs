@@ -324,7 +324,8 @@ fn lines(rows: &[Vec<String>], delimiter: u8) -> Result<String> {
     name = "predictions",
     about = "Writes target and prediction of each sample, and what speaks for it, into a table.",
     priority = LOW,
-    ranks = "all"
+    ranks = "all",
+    state = tables
 )]
 impl Hook for Predictions {
     type Config = Config;
@@ -391,17 +392,8 @@ impl Hook for Predictions {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.tables.iter().collect::<Vec<_>>())
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: Vec<String> = state::from_bytes(bytes)?;
+    fn state_restored(&mut self) -> Result<()> {
         self.contributions = Contributions::default();
-        let mut saved = saved.into_iter();
-        for table in self.tables.iter_mut() {
-            *table = saved.next().unwrap_or_default();
-        }
         Ok(())
     }
 }

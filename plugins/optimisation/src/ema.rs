@@ -149,7 +149,8 @@ impl Ema {
     about = "Keeps an exponential moving average of the parameters and evaluates it.",
     priority = HIGHER,
     requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1", "sconce.vectors/1"],
-    ranks = "all"
+    ranks = "all",
+    state = count
 )]
 impl Hook for Ema {
     type Config = Config;
@@ -242,15 +243,8 @@ impl Hook for Ema {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.count)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let count = state::from_bytes(bytes)?;
-        state::check_count("count", count)?;
-        self.count = count;
-        Ok(())
+    fn state_restored(&mut self) -> Result<()> {
+        state::check_count("count", self.count)
     }
 }
 

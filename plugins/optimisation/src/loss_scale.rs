@@ -73,9 +73,12 @@ impl Default for Config {
 struct State {
     scale: f64,
     /// Good updates in a row.
+    #[serde(deserialize_with = "state::count")]
     good: u64,
     /// Updates skipped in a row; `skipped` counts them over the whole run.
+    #[serde(deserialize_with = "state::count")]
     bad: u64,
+    #[serde(deserialize_with = "state::count")]
     skipped: u64,
 }
 
@@ -111,7 +114,8 @@ pub(crate) struct LossScale {
     priority = HIGHEST,
     publishes = ["loss_scale"],
     requires = ["sconce.vectors/1", "sconce.requests/1"],
-    ranks = "all"
+    ranks = "all",
+    state = state
 )]
 impl Hook for LossScale {
     type Config = Config;
@@ -207,23 +211,11 @@ impl Hook for LossScale {
         task.skip_update()
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.state)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let state: State = state::from_bytes(bytes)?;
-        for (name, count) in [
-            ("good", state.good),
-            ("bad", state.bad),
-            ("skipped", state.skipped),
-        ] {
-            state::check_count(name, count)?;
+    fn state_restored(&mut self) -> Result<()> {
+        let scale = self.state.scale;
+        if !scale.is_normal() || scale < 0.0 {
+            bail!("the state's `scale` must be above 0, found {scale}");
         }
-        if !state.scale.is_normal() || state.scale < 0.0 {
-            bail!("the state's `scale` must be above 0, found {}", state.scale);
-        }
-        self.state = state;
         Ok(())
     }
 }

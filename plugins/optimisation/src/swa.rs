@@ -139,7 +139,8 @@ impl Swa {
     about = "Averages the parameters of the last epochs and trains these at a rate of their own.",
     priority = HIGHER,
     requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1", "sconce.vectors/1"],
-    ranks = "all"
+    ranks = "all",
+    state = state
 )]
 impl Hook for Swa {
     type Config = Config;
@@ -248,17 +249,11 @@ impl Hook for Swa {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.state)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let state: State = state::from_bytes(bytes)?;
-        state::check_count("count", state.count)?;
-        if let Some(rate) = state.rate.filter(|rate| *rate < 0.0) {
+    fn state_restored(&mut self) -> Result<()> {
+        state::check_count("count", self.state.count)?;
+        if let Some(rate) = self.state.rate.filter(|rate| *rate < 0.0) {
             bail!("the state's `rate` must not be negative, found {rate}");
         }
-        self.state = state;
         Ok(())
     }
 }

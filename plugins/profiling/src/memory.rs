@@ -246,7 +246,8 @@ impl Memory {
     priority = HIGH,
     publishes = [
         "memory", "memory_peak", "gpu_memory", "gpu_memory_peak", "gpu_memory_reserved", "gpu_utilization"
-    ]
+    ],
+    state = log
 )]
 impl Hook for Memory {
     type Config = Config;
@@ -339,16 +340,8 @@ impl Hook for Memory {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.log.as_mut().map(LogFile::save).transpose()?)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+    fn state_restored(&mut self) -> Result<()> {
         self.lines.clear();
-        let file: Option<LogFileState> = state::from_bytes(bytes)?;
-        if let (Some(log), Some(file)) = (&mut self.log, file) {
-            log.restore(&file)?;
-        }
         Ok(())
     }
 }

@@ -247,7 +247,8 @@ impl ProfileHook {
 #[hook(
     name = "profile",
     about = "Says where each pass's time went: data, forward, loss, backward, update, each hook.",
-    priority = LOW
+    priority = LOW,
+    state = [run, log]
 )]
 impl Hook for ProfileHook {
     type Config = Config;
@@ -298,23 +299,10 @@ impl Hook for ProfileHook {
         times.map_or(Ok(()), |times| self.write(times, "process", task))
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let file = self.log.as_mut().map(LogFile::save).transpose()?;
-        state::to_bytes(&(file, &self.run))
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (file, run): (Option<LogFileState>, Vec<Sums>) = state::from_bytes(bytes)?;
-        for (index, sums) in run.iter().enumerate() {
-            let is_again = run
-                .iter()
-                .take(index)
-                .any(|other| other.phase == sums.phase);
-            sums.check(is_again)?;
-        }
-        self.run = run;
-        if let (Some(log), Some(file)) = (&mut self.log, file) {
-            log.restore(&file)?;
+    fn state_restored(&mut self) -> Result<()> {
+        for (index, sums) in self.run.iter().enumerate() {
+            let mut earlier = self.run.iter().take(index);
+            sums.check(earlier.any(|other| other.phase == sums.phase))?;
         }
         Ok(())
     }

@@ -99,7 +99,8 @@ impl Report {
 #[hook(
     name = "report",
     about = "Writes one HTML page of the whole run, readable while it trains.",
-    priority = LOWER
+    priority = LOWER,
+    state = history
 )]
 impl Hook for Report {
     type Config = Config;
@@ -262,15 +263,8 @@ impl Hook for Report {
         self.write(task, &standing, &Ending::read(task)?)
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.history)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let history: History = state::from_bytes(bytes)?;
-        history.check()?;
-        self.history = history;
-        Ok(())
+    fn state_restored(&mut self) -> Result<()> {
+        self.history.check()
     }
 }
 
@@ -299,7 +293,7 @@ mod tests {
     -> std::result::Result<(), Failed> {
         let config = json!({"iterations": 2, "metrics": ["loss", "accuracy"]});
         let seen = run().drive::<Report>(config)?;
-        let history: Value = seen.state_as().unwrap();
+        let history = &seen.state_as::<Value>().unwrap()["history"];
         let curves = history["metrics"].as_array().unwrap().iter();
         let curves = curves.map(|curve| (&curve["phase"], &curve["name"], &curve["points"]));
         let curves: Vec<_> = curves.collect();
@@ -341,7 +335,7 @@ mod tests {
             .interrupt_after(5)
             .fails_in(6, "no more <memory>")
             .drive::<Report>(config)?;
-        let history: Value = seen.state_as().unwrap();
+        let history = &seen.state_as::<Value>().unwrap()["history"];
         let events = history["events"].as_array().unwrap().iter();
         let events: Vec<_> = events
             .map(|event| (event["kind"].as_str(), event["iteration"].as_u64()))

@@ -34,14 +34,6 @@ pub(crate) struct JsonLines {
     has_speed: bool,
 }
 
-/// State saved in a checkpoint.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    lines: LogFileState,
-    epochs: Option<LogFileState>,
-    losses: Vec<u64>,
-}
-
 /// Number of samples since a point in time.
 #[derive(Clone, Copy, Default)]
 struct Meter {
@@ -59,7 +51,8 @@ impl Meter {
 #[hook(
     name = "jsonl",
     about = "Writes losses and metrics as JSON, a line every n iterations and one per epoch.",
-    priority = LOW
+    priority = LOW,
+    state = [losses, lines, epochs]
 )]
 impl Hook for JsonLines {
     type Config = Config;
@@ -86,25 +79,6 @@ impl Hook for JsonLines {
             has_speed: config.fields.contains(&Field::Speed),
             config,
         })
-    }
-
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let epochs = self.epochs.as_mut().map(LogFile::save);
-        state::to_bytes(&Saved {
-            lines: self.lines.save()?,
-            epochs: epochs.transpose()?,
-            losses: self.losses.save(),
-        })
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: Saved = state::from_bytes(bytes)?;
-        self.lines.restore(&saved.lines)?;
-        if let (Some(log), Some(saved)) = (&mut self.epochs, &saved.epochs) {
-            log.restore(saved)?;
-        }
-        self.losses.restore(&saved.losses);
-        Ok(())
     }
 
     fn before_epoch(&mut self, task: &mut BeforeEpoch<'_>) -> Result<()> {

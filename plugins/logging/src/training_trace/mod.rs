@@ -58,12 +58,6 @@ pub(crate) struct TrainingTrace {
     failed_as: u8,
 }
 
-/// State saved in a checkpoint: everything else is read from the run, or belongs to the process.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    best: BTreeMap<String, record::Best>,
-}
-
 /// Exit statuses of the host, see `docs/faults.md`.
 const HOOK_FAILED: u8 = 4;
 const TRAINING_FAILED: u8 = 7;
@@ -74,7 +68,8 @@ const TERMINATED: u8 = 143;
 #[hook(
     name = "training-trace",
     about = "Keeps one JSON file on how the run stands: times, progress, best metrics, why it ended.",
-    priority = LOWEST
+    priority = LOWEST,
+    state = trace.best
 )]
 impl Hook for TrainingTrace {
     type Config = Config;
@@ -124,20 +119,6 @@ impl Hook for TrainingTrace {
             is_resuming: setup.is_resumed(),
             failed_as: TRAINING_FAILED,
         })
-    }
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&Saved {
-            best: self.trace.best.clone(),
-        })
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: Saved = state::from_bytes(bytes)?;
-        for best in saved.best.values() {
-            state::check_count("epoch", best.epoch)?;
-        }
-        self.trace.best = saved.best;
-        Ok(())
     }
 
     fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {

@@ -93,6 +93,7 @@ pub(crate) struct Epochs {
 pub(crate) struct Best {
     pub(crate) value: f64,
     /// Number of training epochs finished by then.
+    #[serde(deserialize_with = "state::count")]
     pub(crate) epoch: u64,
     pub(crate) rule: Rule,
 }

@@ -276,7 +276,8 @@ impl Classification {
         "*roc_auc", "*pr_auc", "*calibration_error",
         "*precision/*", "*recall/*", "*f1/*", "*specificity/*", "*jaccard/*", "*roc_auc/*", "*pr_auc/*"
     ],
-    ranks = "all"
+    ranks = "all",
+    state = phases
 )]
 impl Hook for Classification {
     type Config = Config;
@@ -339,20 +340,9 @@ impl Hook for Classification {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.phases.iter().collect::<Vec<_>>())
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: Vec<Decisions> = state::from_bytes(bytes)?;
-        for decisions in &saved {
-            decisions.check()?;
-        }
+    fn state_restored(&mut self) -> Result<()> {
+        self.phases.iter().try_for_each(Decisions::check)?;
         self.update.clear();
-        let mut saved = saved.into_iter();
-        for decisions in self.phases.iter_mut() {
-            *decisions = saved.next().unwrap_or_default();
-        }
         Ok(())
     }
 }

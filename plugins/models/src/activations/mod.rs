@@ -183,7 +183,8 @@ fn check_modules(wanted: &[String], modules: &[ModuleFacts]) -> Result<()> {
     name = "activation-stats",
     about = "Reports mean, spread and dead units of modules' outputs every n iterations.",
     priority = HIGHER,
-    publishes = ["dead_units"]
+    publishes = ["dead_units"],
+    state = [warned, log]
 )]
 impl Hook for ActivationStats {
     type Config = Config;
@@ -261,20 +262,6 @@ impl Hook for ActivationStats {
             self.seen.clear();
         }
         self.listen(task)
-    }
-
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let file = self.log.as_mut().map(LogFile::save).transpose()?;
-        state::to_bytes(&(file, &self.warned))
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (file, warned): (Option<LogFileState>, _) = state::from_bytes(bytes)?;
-        self.warned = warned;
-        if let (Some(log), Some(file)) = (&mut self.log, file) {
-            log.restore(&file)?;
-        }
-        Ok(())
     }
 }
 

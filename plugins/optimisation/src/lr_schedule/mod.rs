@@ -336,7 +336,8 @@ fn of_first_rank(task: &TaskView<'_>, value: Option<f64>) -> Result<Option<f64>>
     about = "Changes learning rates and momenta with the updates, the epochs or a metric.",
     priority = HIGHER,
     requires = ["sconce.task/1", "sconce.requests/1"],
-    ranks = "all"
+    ranks = "all",
+    state = [state, validated]
 )]
 impl Hook for LrSchedule {
     type Config = Config;
@@ -436,19 +437,13 @@ impl Hook for LrSchedule {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&(&self.state, self.validated))
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (state, validated): (State, bool) = state::from_bytes(bytes)?;
-        state.watch.check()?;
-        for (group, rate) in &state.bases {
+    fn state_restored(&mut self) -> Result<()> {
+        self.state.watch.check()?;
+        for (group, rate) in &self.state.bases {
             if !(0.0..=f64::MAX).contains(rate) {
                 bail!("the state has the learning rate {rate} for the group `{group}`");
             }
         }
-        (self.state, self.validated) = (state, validated);
         Ok(())
     }
 }

@@ -82,44 +82,6 @@ impl EventFiles {
         Ok(())
     }
 
-    /// State for a checkpoint.
-    pub(crate) fn save(&mut self) -> Result<Saved> {
-        self.flush()?;
-        let last = self.log.as_mut().map(LogFile::save).transpose()?;
-        Ok(Saved {
-            numbers: self.numbers.clone(),
-            last: last.unwrap_or_default(),
-        })
-    }
-
-    /// Returns to the state of a checkpoint: everything written after it is removed.
-    pub(crate) fn restore(&mut self, saved: Saved) -> Result<()> {
-        for pair in saved.numbers.windows(2) {
-            if pair.first() >= pair.last() {
-                bail!("the state's event files are not in order: {pair:?}");
-            }
-        }
-        let last = saved.numbers.last().copied();
-        state::check_count("files.numbers", last.unwrap_or(0))?;
-        let last = last.map(|last| self.path(last)).transpose()?;
-        self.waiting.clear();
-        self.log = None;
-        let found = self.found();
-        self.next = found
-            .iter()
-            .chain(&saved.numbers)
-            .max()
-            .map_or(1, |n| n + 1);
-        for number in found.iter().filter(|n| !saved.numbers.contains(n)) {
-            self.remove(*number)?;
-        }
-        self.numbers = saved.numbers;
-        if let Some(last) = last {
-            LogFile::new(last).restore(&saved.last)?;
-        }
-        Ok(())
-    }
-
     /// Sets the first step after a resume or rollback: readers discard this step and later ones.
     pub(crate) fn go_on_from(&mut self, step: u64) {
         self.from = step;
@@ -180,5 +142,49 @@ impl EventFiles {
     fn remove(&self, number: u64) -> Result<()> {
         let path = self.path(number)?;
         fs::remove_file(&path).with_context(|| format!("can't remove `{}`", path.display()))
+    }
+}
+
+impl state::StateField for EventFiles {
+    type Saved = Saved;
+
+    fn save(&mut self) -> Result<impl Serialize> {
+        self.flush()?;
+        let last = self.log.as_mut().map(LogFile::save).transpose()?;
+        Ok(Saved {
+            numbers: self.numbers.clone(),
+            last: last.unwrap_or_default(),
+        })
+    }
+
+    fn check(&self, saved: &Saved) -> Result<()> {
+        for pair in saved.numbers.windows(2) {
+            if pair.first() >= pair.last() {
+                bail!("the state's event files are not in order: {pair:?}");
+            }
+        }
+        state::check_count("files.numbers", saved.numbers.last().copied().unwrap_or(0))
+    }
+
+    /// Returns to the state of a checkpoint: everything written after it is removed.
+    fn restore(&mut self, saved: Saved) -> Result<()> {
+        let last = saved.numbers.last().map(|last| self.path(*last));
+        let last = last.transpose()?;
+        self.waiting.clear();
+        self.log = None;
+        let found = self.found();
+        self.next = found
+            .iter()
+            .chain(&saved.numbers)
+            .max()
+            .map_or(1, |n| n + 1);
+        for number in found.iter().filter(|n| !saved.numbers.contains(n)) {
+            self.remove(*number)?;
+        }
+        self.numbers = saved.numbers;
+        if let Some(last) = last {
+            LogFile::new(last).restore(&saved.last)?;
+        }
+        Ok(())
     }
 }

@@ -30,26 +30,27 @@ pub(crate) struct TensorBoard {
     files: EventFiles,
     /// The manifest, until it is written.
     manifest: Option<String>,
-    /// Sum and number of the losses since the last interval.
-    losses: (f64, u64),
+    /// Losses since the last interval.
+    losses: Losses,
     /// Whether the parameters' histograms are due at the end of this iteration.
     is_histogram_due: bool,
     /// Whether the inputs turned out not to be images.
     has_no_images: bool,
 }
 
-/// State saved in a checkpoint.
-#[derive(Serialize, Deserialize)]
-struct State {
-    files: files::Saved,
-    /// The sum as bits, since JSON has no infinity.
-    losses: (u64, u64),
+#[derive(Default, Serialize, Deserialize)]
+struct Losses {
+    #[serde(with = "state::bits")]
+    sum: f64,
+    #[serde(deserialize_with = "state::count")]
+    count: u64,
 }
 
 #[hook(
     name = "tensorboard",
     about = "Writes scalars, histograms, images and the manifest for TensorBoard.",
-    priority = LOW
+    priority = LOW,
+    state = [losses, files]
 )]
 impl Hook for TensorBoard {
     type Config = Config;
@@ -75,25 +76,10 @@ impl Hook for TensorBoard {
             files: EventFiles::new(directory, flush),
             config,
             manifest,
-            losses: (0.0, 0),
+            losses: Losses::default(),
             is_histogram_due: false,
             has_no_images: false,
         })
-    }
-
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&State {
-            files: self.files.save()?,
-            losses: (self.losses.0.to_bits(), self.losses.1),
-        })
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: State = state::from_bytes(bytes)?;
-        state::check_count("losses", saved.losses.1)?;
-        self.files.restore(saved.files)?;
-        self.losses = (f64::from_bits(saved.losses.0), saved.losses.1);
-        Ok(())
     }
 
     fn after_load_checkpoint(
@@ -138,8 +124,8 @@ impl Hook for TensorBoard {
             return Ok(());
         }
         if let Some(loss) = task.loss() {
-            self.losses.0 += loss;
-            self.losses.1 += 1;
+            self.losses.sum += loss;
+            self.losses.count += 1;
         }
         let mut values = Vec::new();
         if std::mem::take(&mut self.is_histogram_due) {
@@ -206,7 +192,7 @@ impl TensorBoard {
     }
 
     fn interval(&mut self, task: &TaskView<'_>, values: &mut Vec<Value>) {
-        let (sum, count) = std::mem::take(&mut self.losses);
+        let Losses { sum, count } = std::mem::take(&mut self.losses);
         if count > 0 {
             let mean = sum / count as f64;
             values.push(Value::scalar("iteration/loss".to_owned(), mean));
