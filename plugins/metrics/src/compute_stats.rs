@@ -9,8 +9,9 @@ use sconce_plugin_api::prelude::*;
 
 use crate::contributions::{Contributions, are_divided};
 use crate::phases::{self, ByPhase, PhaseName};
-use crate::statistics::{Aggregate, Saved, Statistics};
+use crate::statistics::{Aggregate, Statistics};
 use crate::variables::Variable;
+use crate::watched::{AllWatched, Watched};
 
 /// Which statistics of which variables are published.
 #[derive(Deserialize, JsonSchema)]
@@ -47,34 +48,32 @@ impl Default for Config {
     }
 }
 
-/// A variable and its statistics by phase.
-struct Watched {
-    variable: Variable,
+/// What is computed of a variable.
+struct Wanted {
     /// Statistics and the names of their metrics.
     aggregates: Vec<(Aggregate, String)>,
     keeps: bool,
-    phases: ByPhase<Statistics>,
 }
 
 /// See the [module](self).
 pub(crate) struct ComputeStats {
     config: Config,
-    watched: Vec<Watched>,
+    watched: AllWatched<Wanted, Statistics>,
     /// Values of the current batch.
     values: Vec<f64>,
     /// Of each batch, by variable, where batches are divided among ranks.
-    contributions: Contributions<Vec<Saved>>,
+    contributions: Contributions<Vec<Statistics>>,
 }
 
 impl ComputeStats {
     /// Statistics of the current batch, by variable.
-    fn of_batch(&mut self, task: &At<'_, impl HasBatch>) -> Result<Vec<Saved>> {
-        let mut all = Vec::with_capacity(self.watched.len());
-        for watched in &mut self.watched {
+    fn of_batch(&mut self, task: &At<'_, impl HasBatch>) -> Result<Vec<Statistics>> {
+        let mut all = Vec::with_capacity(self.watched.0.len());
+        for watched in &mut self.watched.0 {
             watched.variable.read(task, &mut self.values)?;
             let mut statistics = Statistics::default();
-            statistics.add(&self.values, self.config.skip_nan, watched.keeps);
-            all.push(statistics.save());
+            statistics.add(&self.values, self.config.skip_nan, watched.wanted.keeps);
+            all.push(statistics);
         }
         Ok(all)
     }
@@ -83,9 +82,9 @@ impl ComputeStats {
     fn exchange(&mut self, task: &At<'_, impl HasBatch>, is_left_out: bool) -> Result<()> {
         let own = (!is_left_out).then(|| self.of_batch(task)).transpose()?;
         for batch in self.contributions.exchange(task, own)? {
-            for (watched, saved) in self.watched.iter_mut().zip(&batch) {
+            for (watched, more) in self.watched.0.iter_mut().zip(&batch) {
                 if let Some(statistics) = watched.phases.of(task.phase()) {
-                    statistics.merge(&Statistics::restore(saved));
+                    statistics.merge(more);
                 }
             }
         }
@@ -99,7 +98,8 @@ impl ComputeStats {
     publishes = [
         "*/mean", "*/std", "*/var", "*/min", "*/max", "*/median", "*/sum", "*/nan_count", "*/nan_fraction"
     ],
-    ranks = "all"
+    ranks = "all",
+    state = watched
 )]
 impl Hook for ComputeStats {
     type Config = Config;
@@ -107,17 +107,19 @@ impl Hook for ComputeStats {
     fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
         let watched = (config.variables.iter()).map(|(name, aggregates)| Watched {
             variable: Variable::new(name),
-            aggregates: (aggregates.iter())
-                .map(|&aggregate| {
-                    let metric = format!("{}{name}/{}", config.prefix, aggregate.name());
-                    (aggregate, metric)
-                })
-                .collect(),
-            keeps: aggregates.contains(&Aggregate::Median),
+            wanted: Wanted {
+                aggregates: (aggregates.iter())
+                    .map(|&aggregate| {
+                        let metric = format!("{}{name}/{}", config.prefix, aggregate.name());
+                        (aggregate, metric)
+                    })
+                    .collect(),
+                keeps: aggregates.contains(&Aggregate::Median),
+            },
             phases: ByPhase::default(),
         });
-        let watched: Vec<_> = watched.collect();
-        if watched.iter().all(|watched| watched.aggregates.is_empty()) {
+        let watched = AllWatched(watched.collect());
+        if config.variables.values().all(Vec::is_empty) {
             bail!("`variables` asks for no statistics, as in {{\"outputs\": [\"mean\"]}}");
         }
         Ok(ComputeStats {
@@ -141,10 +143,10 @@ impl Hook for ComputeStats {
         if is_left_out {
             return Ok(());
         }
-        for watched in &mut self.watched {
+        for watched in &mut self.watched.0 {
             watched.variable.read(task, &mut self.values)?;
             if let Some(statistics) = watched.phases.of(phase) {
-                statistics.add(&self.values, self.config.skip_nan, watched.keeps);
+                statistics.add(&self.values, self.config.skip_nan, watched.wanted.keeps);
             }
         }
         Ok(())
@@ -152,14 +154,14 @@ impl Hook for ComputeStats {
 
     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
         let phase = task.phase();
-        for watched in &mut self.watched {
+        for watched in &mut self.watched.0 {
             let Some(statistics) = watched.phases.of(phase) else {
                 continue;
             };
             if statistics.is_empty() {
                 continue;
             }
-            for (aggregate, metric) in &watched.aggregates {
+            for (aggregate, metric) in &watched.wanted.aggregates {
                 let value = statistics.of(*aggregate, self.config.skip_nan);
                 task.publish_metric(metric, value)?;
             }
@@ -168,31 +170,8 @@ impl Hook for ComputeStats {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let saved: BTreeMap<&str, Vec<Saved>> = (self.watched.iter())
-            .map(|watched| {
-                let phases = watched.phases.iter().map(Statistics::save);
-                (watched.variable.name.as_str(), phases.collect())
-            })
-            .collect();
-        state::to_bytes(&saved)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let saved: BTreeMap<String, Vec<Saved>> = state::from_bytes(bytes)?;
-        for watched in &self.watched {
-            for phase in saved.get(&watched.variable.name).into_iter().flatten() {
-                Statistics::check(phase).with_context(|| format!("`{}`", watched.variable.name))?;
-            }
-        }
+    fn state_restored(&mut self) -> Result<()> {
         self.contributions = Contributions::default();
-        for watched in &mut self.watched {
-            let phases = saved.get(&watched.variable.name);
-            let mut phases = phases.into_iter().flatten();
-            for statistics in watched.phases.iter_mut() {
-                *statistics = phases.next().map(Statistics::restore).unwrap_or_default();
-            }
-        }
         Ok(())
     }
 }

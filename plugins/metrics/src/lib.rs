@@ -24,6 +24,7 @@ mod plot_lines;
 mod predictions;
 mod statistics;
 mod variables;
+mod watched;
 
 use accumulate::Accumulate;
 use classification::Classification;

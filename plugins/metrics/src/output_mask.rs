@@ -108,8 +108,8 @@ pub(crate) struct OutputMask {
     seen: BTreeSet<usize>,
     has_warned: bool,
     targets: Vec<f64>,
-    /// The task's number of classes, once the run has begun.
-    classes: Option<usize>,
+    /// Names of the task's classes, once the run has begun.
+    classes: Option<Vec<String>>,
 }
 
 /// Returns the configured mask over a task's classes; `None` if none is configured.
@@ -184,7 +184,8 @@ fn write<T: Element>(outputs: &mut TensorMut<'_>, masked: &[bool], value: T) -> 
     name = "output-mask",
     about = "Keeps the model from predicting classes that the data of an evaluation has not.",
     priority = HIGHER,
-    ranks = "all"
+    ranks = "all",
+    state = [masked, seen, has_warned]
 )]
 impl Hook for OutputMask {
     type Config = Config;
@@ -209,7 +210,7 @@ impl Hook for OutputMask {
     fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
         let names = task.facts()?.classes;
         self.masked = masked_of(&self.config, &names)?;
-        self.classes = Some(names.len());
+        self.classes = Some(names);
         Ok(())
     }
 
@@ -261,22 +262,17 @@ impl Hook for OutputMask {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&(&self.masked, &self.seen, self.has_warned))
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (masked, seen, has_warned): (Option<Vec<bool>>, BTreeSet<usize>, bool) =
-            state::from_bytes(bytes)?;
-        if let Some(classes) = self.classes {
-            let masks = masked.as_ref().map_or(classes, Vec::len);
-            if masks != classes || seen.last().is_some_and(|class| *class >= classes) {
-                bail!("the state's mask is of other classes than the {classes} of the task");
-            }
+    fn state_restored(&mut self) -> Result<()> {
+        let Some(names) = &self.classes else {
+            return Ok(());
+        };
+        let classes = names.len();
+        let masks = self.masked.as_ref().map_or(classes, Vec::len);
+        if masks != classes || self.seen.last().is_some_and(|class| *class >= classes) {
+            bail!("the state's mask is of other classes than the {classes} of the task");
         }
-        self.has_warned = has_warned;
-        if self.learns() {
-            (self.masked, self.seen) = (masked, seen);
+        if !self.learns() {
+            self.masked = mask(&self.config, names)?;
         }
         Ok(())
     }

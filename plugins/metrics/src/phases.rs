@@ -46,10 +46,6 @@ impl<T> ByPhase<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter()
     }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut()
-    }
 }
 
 impl<T: Default> From<Vec<T>> for ByPhase<T> {

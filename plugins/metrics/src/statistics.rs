@@ -49,7 +49,8 @@ impl Aggregate {
 }
 
 /// Accumulated statistics.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(into = "Saved", try_from = "Saved")]
 pub(crate) struct Statistics {
     count: u64,
     nan_count: u64,
@@ -65,7 +66,7 @@ pub(crate) struct Statistics {
 
 /// Serialised form in a checkpoint: bits of the floats, as JSON has neither infinity nor NaN.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Saved {
+struct Saved {
     counts: [u64; 2],
     numbers: [u64; 5],
     values: Vec<u64>,
@@ -183,31 +184,31 @@ impl Statistics {
             *value,
         )
     }
+}
 
-    pub(crate) fn save(&self) -> Saved {
-        let numbers = [self.sum, self.mean, self.squares, self.min, self.max];
+impl From<Statistics> for Saved {
+    fn from(of: Statistics) -> Saved {
         Saved {
-            counts: [self.count, self.nan_count],
-            numbers: numbers.map(f64::to_bits),
-            values: self.values.iter().map(|value| value.to_bits()).collect(),
+            counts: [of.count, of.nan_count],
+            numbers: [of.sum, of.mean, of.squares, of.min, of.max].map(f64::to_bits),
+            values: of.values.into_iter().map(f64::to_bits).collect(),
         }
     }
+}
 
-    /// Rejects states that no pass saves: either all values are kept or none.
-    pub(crate) fn check(saved: &Saved) -> Result<()> {
+impl TryFrom<Saved> for Statistics {
+    type Error = HookError;
+
+    /// Rejects what no pass saves: either all values are kept or none.
+    fn try_from(saved: Saved) -> Result<Statistics> {
         let [count, nan_count] = saved.counts;
         state::check_count("counts", count.max(nan_count))?;
         let kept = saved.values.len() as u64;
         if kept != 0 && kept != count {
             bail!("the state has {kept} values of {count}");
         }
-        Ok(())
-    }
-
-    pub(crate) fn restore(saved: &Saved) -> Statistics {
-        let [count, nan_count] = saved.counts;
         let [sum, mean, squares, min, max] = saved.numbers.map(f64::from_bits);
-        Statistics {
+        Ok(Statistics {
             count,
             nan_count,
             sum,
@@ -215,12 +216,8 @@ impl Statistics {
             squares,
             min,
             max,
-            values: saved
-                .values
-                .iter()
-                .map(|bits| f64::from_bits(*bits))
-                .collect(),
-        }
+            values: saved.values.into_iter().map(f64::from_bits).collect(),
+        })
     }
 }
 
@@ -242,7 +239,7 @@ mod tests {
         let mut statistics = Statistics::default();
         for batch in batches {
             statistics.add(batch, skip, true);
-            statistics = Statistics::restore(&statistics.save());
+            statistics = Saved::from(statistics).try_into().expect("its own");
         }
         [
             A::Mean,

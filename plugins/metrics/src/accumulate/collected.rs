@@ -2,6 +2,7 @@
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{BrainHalf, Half};
+use serde::Serializer;
 
 /// Elements of one type.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,8 @@ macro_rules! each {
 }
 
 /// A variable's values over a pass: (rows, …).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Saved")]
 pub(crate) struct Collected {
     /// Shape of a row.
     shape: Vec<usize>,
@@ -41,7 +43,7 @@ pub(crate) struct Collected {
 
 /// Serialised form in a checkpoint.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Saved {
+struct Saved {
     shape: Vec<usize>,
     rows: usize,
     dtype: String,
@@ -222,7 +224,7 @@ impl Collected {
         each!(&self.elements, all => task.publish_tensor(name, &shape, all, keep))
     }
 
-    pub(crate) fn save(&self) -> Saved {
+    fn saved(&self) -> Saved {
         let bytes = self.bytes();
         let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16);
         Saved {
@@ -236,9 +238,18 @@ impl Collected {
                 .collect(),
         }
     }
+}
 
-    #[track_caller]
-    pub(crate) fn restore(saved: Saved) -> Result<Collected> {
+impl Serialize for Collected {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.saved().serialize(serializer)
+    }
+}
+
+impl TryFrom<Saved> for Collected {
+    type Error = HookError;
+
+    fn try_from(saved: Saved) -> Result<Collected> {
         let digits: Option<Vec<u8>> = saved
             .bytes
             .chars()
@@ -351,7 +362,7 @@ mod tests {
         assert!(error.message().contains("`x` has 1 numbers now"), "{error}");
         let collected = place.expect("rows");
         assert_eq!((collected.shape(), collected.rows()), (vec![2, 2], 2));
-        let restored = Collected::restore(collected.save()).expect("restored");
+        let restored = Collected::try_from(collected.saved()).expect("restored");
         assert_eq!(restored.bytes(), collected.bytes());
         assert_eq!(
             (restored.shape(), restored.dtype()),

@@ -5,7 +5,6 @@
 mod collected;
 mod files;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::moment::HasBatch;
@@ -15,7 +14,8 @@ use crate::contributions::{Contributions, are_divided, writes_files};
 use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};
 use crate::variables::{self, Source, Variable};
-use collected::{Collected, Saved};
+use crate::watched::{AllWatched, Watched};
+use collected::Collected;
 
 /// What is collected, and how it is used.
 #[derive(Deserialize, JsonSchema)]
@@ -86,33 +86,27 @@ impl Default for Config {
     }
 }
 
-/// A variable and its rows by phase.
-struct Watched {
-    variable: Variable,
-    phases: ByPhase<Option<Collected>>,
-}
-
 /// See the [module](self).
 pub(crate) struct Accumulate {
     config: Config,
     directory: PathBuf,
-    watched: Vec<Watched>,
+    watched: AllWatched<(), Option<Collected>>,
     /// Scratch buffer for values of a batch that are not tensors.
     numbers: Vec<f64>,
     /// Rows of each batch, by variable, where batches are divided among ranks.
-    contributions: Contributions<Vec<Option<Saved>>>,
+    contributions: Contributions<Vec<Option<Collected>>>,
 }
 
 impl Accumulate {
     fn collect(&mut self, task: &At<'_, impl HasBatch>) -> Result<()> {
         let limit = self.config.limit.unwrap_or(usize::MAX);
-        for Watched { variable, phases } in &mut self.watched {
-            let Some(place) = phases.of(task.phase()) else {
+        for watched in &mut self.watched.0 {
+            let Some(place) = watched.phases.of(task.phase()) else {
                 continue;
             };
             let most = limit.saturating_sub(rows(place.as_ref()));
             if most > 0 {
-                add_batch(place, variable, task, most, &mut self.numbers)?;
+                add_batch(place, &mut watched.variable, task, most, &mut self.numbers)?;
             }
         }
         Ok(())
@@ -123,13 +117,13 @@ impl Accumulate {
         let own = (!is_left_out).then(|| self.of_batch(task)).transpose()?;
         let limit = self.config.limit.unwrap_or(usize::MAX);
         for batch in self.contributions.exchange(task, own)? {
-            for (Watched { variable, phases }, saved) in self.watched.iter_mut().zip(batch) {
-                let (Some(place), Some(saved)) = (phases.of(task.phase()), saved) else {
+            for (watched, more) in self.watched.0.iter_mut().zip(batch) {
+                let (Some(place), Some(more)) = (watched.phases.of(task.phase()), more) else {
                     continue;
                 };
                 let most = limit.saturating_sub(rows(place.as_ref()));
                 if most > 0 {
-                    Collected::append(place, &variable.name, Collected::restore(saved)?, most)?;
+                    Collected::append(place, &watched.variable.name, more, most)?;
                 }
             }
         }
@@ -137,19 +131,26 @@ impl Accumulate {
     }
 
     /// Rows of the current batch, by variable; of those only that are still wanted.
-    fn of_batch(&mut self, task: &At<'_, impl HasBatch>) -> Result<Vec<Option<Saved>>> {
+    fn of_batch(&mut self, task: &At<'_, impl HasBatch>) -> Result<Vec<Option<Collected>>> {
         let limit = self.config.limit.unwrap_or(usize::MAX);
-        let mut all = Vec::with_capacity(self.watched.len());
-        for Watched { variable, phases } in &mut self.watched {
-            let known = phases
+        let mut all = Vec::with_capacity(self.watched.0.len());
+        for watched in &mut self.watched.0 {
+            let known = watched
+                .phases
                 .of(task.phase())
                 .map_or(0, |place| rows(place.as_ref()));
             let most = limit.saturating_sub(known);
             let mut place = None;
             if most > 0 {
-                add_batch(&mut place, variable, task, most, &mut self.numbers)?;
+                add_batch(
+                    &mut place,
+                    &mut watched.variable,
+                    task,
+                    most,
+                    &mut self.numbers,
+                )?;
             }
-            all.push(place.as_ref().map(Collected::save));
+            all.push(place);
         }
         Ok(all)
     }
@@ -206,7 +207,8 @@ impl Files<'_> {
 #[hook(
     name = "accumulate",
     about = "Collects variables over a pass: for other hooks, and as files of tensors.",
-    ranks = "all"
+    ranks = "all",
+    state = watched
 )]
 impl Hook for Accumulate {
     type Config = Config;
@@ -218,11 +220,12 @@ impl Hook for Accumulate {
         }
         let watched = (config.variables.iter()).map(|name| Watched {
             variable: Variable::new(name),
+            wanted: (),
             phases: ByPhase::default(),
         });
         Ok(Accumulate {
             directory: passes::directory(setup, &config.directory)?,
-            watched: watched.collect(),
+            watched: AllWatched(watched.collect()),
             config,
             numbers: Vec::new(),
             contributions: Contributions::default(),
@@ -251,9 +254,10 @@ impl Hook for Accumulate {
             return Ok(());
         }
         let mut tensors = Vec::new();
-        for Watched { variable, phases } in &mut self.watched {
-            let collected = phases.of(phase).and_then(|place| place.as_ref());
-            tensors.extend(collected.map(|collected| (variable.name.as_str(), collected)));
+        for watched in &mut self.watched.0 {
+            let (name, place) = (watched.variable.name.as_str(), watched.phases.of(phase));
+            let collected = place.and_then(|place| place.as_ref());
+            tensors.extend(collected.map(|collected| (name, collected)));
         }
         if self.config.publish {
             let keep = match self.config.keep {
@@ -273,7 +277,7 @@ impl Hook for Accumulate {
         if writes_files(task) {
             files.write(&tensors)?;
         }
-        for watched in &mut self.watched {
+        for watched in &mut self.watched.0 {
             if let Some(Some(collected)) = watched.phases.of(phase) {
                 collected.clear();
             }
@@ -281,34 +285,8 @@ impl Hook for Accumulate {
         Ok(())
     }
 
-    fn save_state(&mut self) -> Result<Vec<u8>> {
-        let saved: BTreeMap<&str, Vec<Option<Saved>>> = (self.watched.iter())
-            .map(|watched| {
-                let phases = watched.phases.iter();
-                let phases = phases.map(|place| place.as_ref().map(Collected::save));
-                (watched.variable.name.as_str(), phases.collect())
-            })
-            .collect();
-        state::to_bytes(&saved)
-    }
-
-    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut saved: BTreeMap<String, Vec<Option<Saved>>> = state::from_bytes(bytes)?;
-        let mut all = Vec::with_capacity(self.watched.len());
-        for watched in &self.watched {
-            let phases = saved.remove(&watched.variable.name).unwrap_or_default();
-            let phases = phases.into_iter();
-            let phases = phases.map(|saved| saved.map(Collected::restore).transpose());
-            let phases: Result<Vec<_>> = phases.collect();
-            all.push(phases.with_context(|| format!("`{}`", watched.variable.name))?);
-        }
+    fn state_restored(&mut self) -> Result<()> {
         self.contributions = Contributions::default();
-        for (watched, phases) in self.watched.iter_mut().zip(all) {
-            let mut phases = phases.into_iter();
-            for place in watched.phases.iter_mut() {
-                *place = phases.next().flatten();
-            }
-        }
         Ok(())
     }
 }
