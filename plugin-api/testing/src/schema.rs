@@ -81,6 +81,7 @@ fn length(schema: &Value, value: &Value) -> Option<String> {
     let (length, least, most, what) = match value {
         Value::String(text) => (text.chars().count(), "minLength", "maxLength", "characters"),
         Value::Array(values) => (values.len(), "minItems", "maxItems", "entries"),
+        Value::Object(values) => (values.len(), "minProperties", "maxProperties", "entries"),
         _ => return None,
     };
     let limit = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
@@ -105,6 +106,7 @@ mod tests {
             "rate": {"minimum": 0, "exclusiveMaximum": 1},
             "names": {"items": {"minLength": 1}, "minItems": 1},
             "limit": {"anyOf": [{"type": "null"}, {"minimum": 1}]},
+            "factors": {"minProperties": 1},
         }});
         let problem = |config| problem(&schema, &config);
         assert_eq!(
@@ -121,5 +123,6 @@ mod tests {
             Some("names[1] must have at least 1 characters")
         );
         assert!(problem(json!({"names": []})).is_some());
+        assert!(problem(json!({"factors": {}})).is_some());
     }
 }

@@ -126,20 +126,6 @@ impl Config {
     pub(crate) fn checked(mut self) -> Result<Config> {
         let default = u64::from(self.iterations.is_none() && self.minutes.is_none());
         self.epochs = Some(self.epochs.unwrap_or(default)).filter(|epochs| *epochs > 0);
-        let counts = [
-            ("iterations", self.iterations),
-            ("keep_every", self.keep_every),
-            ("keep_last", self.keep_last.map(|count| count as u64)),
-        ];
-        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
-            bail!("`{name}` must be at least 1, found 0");
-        }
-        if let Some(minutes) = self
-            .minutes
-            .filter(|minutes| minutes.is_nan() || *minutes <= 0.0)
-        {
-            bail!("`minutes` must be above 0, found {minutes}");
-        }
         for template in self.tag.iter().chain(&self.last) {
             template.expect(&["epoch", "iteration", "update"])?;
         }
@@ -185,9 +171,6 @@ impl Best {
         self.rule = self.rule.or_else(|| Rule::of_metric(monitor.name()));
         if self.rule.is_none() {
             bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
-        }
-        if self.keep == 0 {
-            bail!("`keep` must be at least 1, found 0");
         }
         if let Some(tag) = &self.tag {
             tag.expect(&["metric", "value", "epoch", "iteration", "update"])?;

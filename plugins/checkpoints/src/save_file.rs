@@ -285,9 +285,6 @@ impl Hook for SaveFile {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        if config.files.is_empty() || config.at.is_empty() {
-            bail!("`files` and `at` must not be empty");
-        }
         for entry in &config.files {
             check_path(entry)
                 .map_err(|reason| HookError::new(format_args!("`files`: {reason}")))?;
@@ -297,9 +294,6 @@ impl Hook for SaveFile {
             if place.exists() && !place.is_file() && !place.is_dir() {
                 bail!("`files`: `{entry}` is neither a file nor a directory");
             }
-        }
-        if config.largest.is_nan() || config.largest <= 0.0 {
-            bail!("`largest` must be above 0, found {}", config.largest);
         }
         if !config.at.contains(&At::End) {
             setup.leave_out(Point::AfterRun);

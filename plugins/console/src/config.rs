@@ -62,18 +62,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Rejects values that the types allow but the hook can't use.
-    pub(crate) fn check(&self) -> Result<()> {
-        let Config { window, digits, .. } = *self;
-        if !(1..=100_000).contains(&window) {
-            bail!("`window` must be from 1 to 100000 iterations, found {window}");
-        }
-        if digits > 17 {
-            bail!("`digits` must be from 0 to 17 decimal places, found {digits}");
-        }
-        Ok(())
-    }
-
     /// Whether a line is due after training iteration `iteration` of the run, which is batch
     /// `batch` of `batches` in its epoch (all from 1).
     pub(crate) fn is_due(&self, iteration: u64, batch: u64, batches: u64) -> bool {
@@ -123,26 +111,5 @@ mod tests {
         let mut over_the_run = config(8, true, false);
         over_the_run.count = Count::Run;
         assert_eq!(lines(&over_the_run), [8, 16, 24]);
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
-        let window = |window| Config {
-            window,
-            ..Config::default()
-        };
-        let digits = Config {
-            digits: 18,
-            ..Config::default()
-        };
-        assert!(Config::default().check().is_ok());
-        for (config, named) in [
-            (window(0), "`window`"),
-            (window(100_001), "`window`"),
-            (digits, "`digits`"),
-        ] {
-            let refusal = config.check().map_err(|error| error.message().to_owned());
-            assert!(refusal.is_err_and(|message| message.contains(named)));
-        }
     }
 }

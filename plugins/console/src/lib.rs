@@ -63,7 +63,6 @@ impl Hook for Console {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        config.check()?;
         if is_second(setup) {
             setup.warn("another `console` is there already: every line is printed twice");
         }

@@ -12,8 +12,10 @@ pub(crate) struct Window {
 impl Window {
     /// Creates an empty window over `size` iterations, at least one.
     pub(crate) fn new(size: usize) -> Self {
-        let losses = VecDeque::with_capacity(size);
-        Window { losses, size }
+        Window {
+            losses: VecDeque::new(),
+            size,
+        }
     }
 
     /// Adds a loss; the oldest one is dropped if the window is full.

@@ -100,9 +100,6 @@ impl Hook for Check {
             let monitor = &config.monitor;
             bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
         };
-        if config.by_epoch == Some(0) {
-            bail!("`by_epoch` must be at least 1, found 0");
-        }
         config.monitor.check(setup, Phase::Val)?;
         let epochs = setup.plan()?.map(|plan| plan.epochs);
         if let (Some(by), Some(epochs)) = (config.by_epoch, epochs)

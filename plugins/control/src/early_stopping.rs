@@ -211,15 +211,6 @@ impl Hook for EarlyStopping {
             let monitor = &config.monitor;
             bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
         };
-        if config.patience == 0 {
-            bail!("`patience` must be at least 1, found 0");
-        }
-        if !config.min_delta.is_finite() || config.min_delta < 0.0 {
-            bail!(
-                "`min_delta` must not be negative, found {}",
-                config.min_delta
-            );
-        }
         config.monitor.check(setup, Phase::Val)?;
         warn_of_too_few(&config, setup)?;
         if !config.restore_best {

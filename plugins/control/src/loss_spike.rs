@@ -207,18 +207,7 @@ impl Hook for LossSpike {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        if config.window == 0 || config.warm_up == 0 {
-            bail!("`window` and `warm_up` must be at least 1");
-        }
-        let tolerances = [config.atol, config.rtol];
-        if tolerances
-            .iter()
-            .flatten()
-            .any(|value| !value.is_finite() || *value < 0.0)
-        {
-            bail!("`atol` and `rtol` must not be negative");
-        }
-        if tolerances == [None, None] {
+        if (config.atol, config.rtol) == (None, None) {
             bail!("give `atol` or `rtol`: without both every rise of the loss is a spike");
         }
         if config.action != Action::RollBack {

@@ -177,17 +177,11 @@ impl Hook for OnPlateau {
         let Some(rule) = config.rule.or_else(|| Rule::of_metric(monitor.name())) else {
             bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
         };
-        if config.short_term == 0 || config.short_term >= config.long_term {
+        if config.short_term >= config.long_term {
             bail!(
-                "`short_term` must be at least 1 and below `long_term`, found {} and {}",
+                "`short_term` must be below `long_term`, found {} and {}",
                 config.short_term,
                 config.long_term
-            );
-        }
-        if !config.factor.is_finite() || config.factor <= 0.0 || config.factor >= 1.0 {
-            bail!(
-                "`factor` must be above 0 and below 1, found {}",
-                config.factor
             );
         }
         config.monitor.check(setup, Phase::Val)?;

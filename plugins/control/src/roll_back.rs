@@ -61,13 +61,6 @@ pub(crate) struct SavedRollBack {
 impl RollBack {
     pub(crate) fn new(config: &Config, setup: &Setup<'_>, factor: f64) -> Result<RollBack> {
         let save_every = config.save_every.unwrap_or(1);
-        if save_every == 0 {
-            bail!("`save_every` must be at least 1, found 0");
-        }
-        let factor = config.learning_rate_factor.unwrap_or(factor);
-        if !(0.0..=1.0).contains(&factor) {
-            bail!("`learning_rate_factor` must be from 0 to 1, found {factor}");
-        }
         let tag = config.to.clone().unwrap_or_else(|| setup.name().to_owned());
         check_tag(&tag).map_err(|reason| HookError::new(format_args!("`to`: {reason}")))?;
         Ok(RollBack {
@@ -75,7 +68,7 @@ impl RollBack {
             tag,
             save_every: config.to.is_none().then_some(save_every),
             times: config.times.unwrap_or(3),
-            factor,
+            factor: config.learning_rate_factor.unwrap_or(factor),
             done: 0,
             lowered: 0,
             has_begun: false,

@@ -217,9 +217,6 @@ impl Hook for StopOnNan {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        if config.every == 0 {
-            bail!("`every` must be at least 1, found 0");
-        }
         if config.watch.is_empty() {
             bail!("`watch` must name something to look at");
         }

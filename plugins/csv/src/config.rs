@@ -70,9 +70,6 @@ impl Config {
                  found {delimiter:?}"
             );
         }
-        if let Some(digits) = self.digits.filter(|digits| !(1..=17).contains(digits)) {
-            bail!("`digits` must be from 1 to 17 significant digits, found {digits}");
-        }
         let variables = self.variables.as_deref().unwrap_or_default();
         for (index, name) in variables.iter().enumerate() {
             if variables.iter().take(index).any(|earlier| earlier == name) {
@@ -113,7 +110,6 @@ mod tests {
         assert_eq!(refusal(|config| config.delimiter = '\t'), "");
         assert!(refusal(|config| config.delimiter = '→').contains("'→'"));
         assert!(refusal(|config| config.delimiter = '"').contains("`delimiter`"));
-        assert!(refusal(|config| config.digits = Some(0)).contains("found 0"));
         assert!(refusal(|config| config.variables = Some(twice)).contains("`loss` twice"));
     }
 }

@@ -49,12 +49,6 @@ impl Hook for AccumulationSchedule {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        if config.factors.is_empty() {
-            bail!("`factors` must have an epoch at least, as `{{\"0\": 8}}`");
-        }
-        if let Some((epoch, _)) = config.factors.iter().find(|(_, factor)| **factor == 0) {
-            bail!("`factors`: at least one batch makes an update, found 0 from epoch {epoch} on");
-        }
         if let Some(plan) = setup.plan()? {
             for (epoch, factor) in &config.factors {
                 if *epoch >= plan.epochs {

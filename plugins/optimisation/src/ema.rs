@@ -156,16 +156,6 @@ impl Hook for Ema {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        if !(0.0..=1.0).contains(&config.decay) {
-            bail!("`decay` must be from 0 to 1, found {}", config.decay);
-        }
-        if config.warm_up_updates.is_nan() || config.warm_up_updates <= 0.0 {
-            let found = config.warm_up_updates;
-            bail!("`warm_up_updates` must be above 0, found {found}");
-        }
-        if config.every == 0 {
-            bail!("`every` must be at least 1, found 0");
-        }
         if let Some(plan) = setup.plan()? {
             let (total, steps) = match config.by {
                 Unit::Update => (plan.updates(), "updates"),

@@ -255,15 +255,6 @@ impl Hook for Freeze {
         names::check(setup, "parameters", &config.parameters)?;
         When::of(config.until_epoch, config.until_iteration)
             .context("`until_epoch` and `until_iteration`")?;
-        let ratios = config
-            .stages
-            .iter()
-            .filter_map(|stage| stage.learning_rate_ratio);
-        for ratio in ratios.chain([config.learning_rate_ratio]) {
-            if !ratio.is_finite() || ratio <= 0.0 {
-                bail!("`learning_rate_ratio` must be finite and above 0, found {ratio}");
-            }
-        }
         for stage in &config.stages {
             names::check(setup, "stages", &stage.parameters)?;
             if When::of(stage.epoch, stage.iteration)

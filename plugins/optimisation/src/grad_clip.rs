@@ -182,20 +182,6 @@ impl Hook for GradClip {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        for (name, value) in [
-            ("max_norm", config.max_norm),
-            ("max_value", config.max_value),
-            ("clipping", config.clipping),
-        ] {
-            if !value.is_finite() || value <= 0.0 {
-                bail!("`{name}` must be finite and above 0, found {value}");
-            }
-        }
-        for (name, value) in [("order", config.order), ("smallest", config.smallest)] {
-            if !value.is_finite() || value < 0.0 {
-                bail!("`{name}` must be finite and not negative, found {value}");
-            }
-        }
         let (unused, by): (&[&str], _) = match config.by {
             By::Norm => (&["max_value", "clipping", "smallest"], "norm"),
             By::Value => (&["max_norm", "clipping", "smallest"], "value"),

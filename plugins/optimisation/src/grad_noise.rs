@@ -150,11 +150,6 @@ impl Hook for GradNoise {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         names::check(setup, "parameters", &config.parameters)?;
-        for (name, value) in [("eta", config.eta), ("gamma", config.gamma)] {
-            if !value.is_finite() || value < 0.0 {
-                bail!("`{name}` must be finite and not negative, found {value}");
-            }
-        }
         if let Some(plan) = setup.plan()?
             && (config.begin >= plan.updates() || config.end.is_some_and(|end| end <= config.begin))
         {

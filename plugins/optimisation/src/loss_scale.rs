@@ -121,32 +121,8 @@ impl Hook for LossScale {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        for (name, value) in [
-            ("scale", config.scale),
-            ("min_scale", config.min_scale),
-            ("max_scale", config.max_scale),
-        ] {
-            if !value.is_finite() || value <= 0.0 {
-                bail!("`{name}` must be finite and above 0, found {value}");
-            }
-        }
         if config.min_scale > config.max_scale {
             bail!("`min_scale` must not be above `max_scale`");
-        }
-        if !config.growth_factor.is_finite() || config.growth_factor <= 1.0 {
-            bail!(
-                "`growth_factor` must be finite and above 1, found {}",
-                config.growth_factor
-            );
-        }
-        if !(config.backoff_factor > 0.0 && config.backoff_factor < 1.0) {
-            bail!(
-                "`backoff_factor` must be between 0 and 1, found {}",
-                config.backoff_factor
-            );
-        }
-        if config.growth_interval == 0 || config.give_up_after == 0 {
-            bail!("`growth_interval` and `give_up_after` must be at least 1");
         }
         if config.mode == Mode::Static {
             let unused = [

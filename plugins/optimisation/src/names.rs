@@ -60,6 +60,7 @@ pub(crate) fn chosen_parameters(
 /// Checks patterns when a hook is created: there must be at least one, and each must select something if
 /// the names in the model are already known.
 pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Result<()> {
+    // The schema does not see that the default is empty.
     if patterns.is_empty() {
         bail!("`{option}` must have a name pattern at least, as `\"*.weight\"`");
     }

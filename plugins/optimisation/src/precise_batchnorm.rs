@@ -60,9 +60,6 @@ impl Hook for PreciseBatchNorm {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        if config.every == 0 {
-            bail!("`every` must be at least 1, found 0");
-        }
         let is_statistic = |name: &str| name.ends_with("running_mean");
         if let Some(plan) = setup.plan()?
             && !plan

@@ -146,16 +146,6 @@ impl Hook for Swa {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        if !(0.0..=1.0).contains(&config.start) {
-            bail!("`start` must be from 0 to 1, found {}", config.start);
-        }
-        if config.every == 0 {
-            bail!("`every` must be at least 1, found 0");
-        }
-        let rate = config.learning_rate;
-        if let Some(rate) = rate.filter(|rate| !rate.is_finite() || *rate < 0.0) {
-            bail!("`learning_rate` must be finite and not negative, found {rate}");
-        }
         let epochs = setup.plan()?.map(|plan| plan.epochs);
         if let Some(epochs) = epochs.filter(|epochs| config.start(*epochs) >= *epochs) {
             setup.warn(format_args!(

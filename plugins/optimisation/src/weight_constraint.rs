@@ -130,28 +130,12 @@ impl Hook for WeightConstraint {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         names::check(setup, "parameters", &config.parameters)?;
-        let is_positive = |value: f64| value.is_finite() && value > 0.0;
-        if !is_positive(config.max) {
-            bail!("`max` must be finite and above 0, found {}", config.max);
-        }
-        if !config.min.is_finite() || config.min < 0.0 || config.min > config.max {
+        if config.min > config.max {
             bail!(
                 "`min` must be from 0 to `max`, {}, found {}",
                 config.max,
                 config.min
             );
-        }
-        if !is_positive(config.rate) || config.rate > 1.0 {
-            bail!("`rate` must be from above 0 to 1, found {}", config.rate);
-        }
-        if !config.order.is_finite() || config.order < 0.0 {
-            bail!(
-                "`order` must be finite and not negative, found {}",
-                config.order
-            );
-        }
-        if config.every == 0 {
-            bail!("`every` must be at least 1, found 0");
         }
         let (unused, kind): (&[&str], _) = match config.kind {
             Kind::MaxNorm => (&["min", "rate"], "max-norm"),

@@ -55,20 +55,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Rejects values that the types allow but the hook can't use.
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.every == 0 {
-            bail!("`every` must be at least 1, found 0");
-        }
-        if !(2..=1000).contains(&self.most_classes) {
-            bail!(
-                "`most_classes` must be from 2 to 1000, found {}",
-                self.most_classes
-            );
-        }
-        Ok(())
-    }
-
     /// Whether a metric is plotted.
     pub(crate) fn shows(&self, metric: &str) -> bool {
         let listed = self.metrics.as_deref();

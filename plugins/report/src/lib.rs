@@ -106,7 +106,6 @@ impl Hook for Report {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        config.check()?;
         if config.iterations == 0 {
             setup.leave_out(Point::AfterIter);
         }

@@ -37,24 +37,10 @@ pub(crate) struct Progress {
 }
 
 impl Config {
-    /// Rejects limits that would never stop a run, and ones that would stop it at once.
+    /// Rejects a configuration without any limit.
     pub(crate) fn check(&self) -> Result<()> {
-        let counts = [
-            ("epochs", self.epochs),
-            ("iterations", self.iterations),
-            ("updates", self.updates),
-            ("samples", self.samples),
-        ];
-        if let Some((name, _)) = counts.iter().find(|(_, limit)| *limit == Some(0)) {
-            bail!("`{name}` must be at least 1, found 0");
-        }
-        if let Some(minutes) = self
-            .minutes
-            .filter(|minutes| minutes.is_nan() || *minutes <= 0.0)
-        {
-            bail!("`minutes` must be above 0, found {minutes}");
-        }
-        if self.minutes.is_none() && counts.iter().all(|(_, limit)| limit.is_none()) {
+        let counts = [self.epochs, self.iterations, self.updates, self.samples];
+        if self.minutes.is_none() && counts == [None; 4] {
             bail!(
                 "there is no limit: give at least one of `epochs`, `iterations`, `updates`, \
                  `samples`, `minutes`"
@@ -173,15 +159,7 @@ mod tests {
         let message = |config: Config| config.check().map_err(|error| error.message().to_owned());
         assert_eq!(message(updates(1)), Ok(()));
         assert_eq!(message(minutes(0.1)), Ok(()));
-        let cases = [
-            (Config::default(), "at least one of `epochs`"),
-            (updates(0), "`updates` must be at least 1"),
-            (minutes(0.0), "`minutes` must be above 0, found 0"),
-            (minutes(-1.0), "`minutes` must be above 0, found -1"),
-            (minutes(f64::NAN), "`minutes` must be above 0, found NaN"),
-        ];
-        for (config, expected) in cases {
-            assert!(message(config).is_err_and(|text| text.contains(expected)));
-        }
+        let refusal = message(Config::default());
+        assert!(refusal.is_err_and(|text| text.contains("at least one of `epochs`")));
     }
 }

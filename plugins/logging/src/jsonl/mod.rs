@@ -72,7 +72,7 @@ impl Hook for JsonLines {
         Ok(JsonLines {
             lines,
             epochs,
-            losses: Window::new(config.window.max(1)),
+            losses: Window::new(config.window),
             object: Object::new(&config),
             interval: Meter::default(),
             pass: Meter::default(),

@@ -58,7 +58,7 @@ impl Hook for Progress {
         let seconds = 1.0 / config.refresh_per_second;
         Ok(Progress {
             refresh: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(1)),
-            losses: Window::new(config.window.max(1)),
+            losses: Window::new(config.window),
             awaited: 0,
             config,
             passes: Vec::new(),
@@ -178,7 +178,7 @@ impl Progress {
     fn message(&mut self, task: &TaskView<'_>) -> String {
         let awaited = std::mem::take(&mut self.awaited);
         if awaited > 0 {
-            for loss in task.losses().recent(awaited.min(self.config.window.max(1))) {
+            for loss in task.losses().recent(awaited.min(self.config.window)) {
                 self.losses.push(loss);
             }
         }

@@ -191,27 +191,11 @@ impl Hook for LrRangeTest {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
-        if !is_rate(config.min) || !is_rate(config.max) || config.min >= config.max {
+        if config.min >= config.max {
             bail!(
-                "`min`, {}, must be above 0 and below `max`, {}",
+                "`min` must be below `max`, found {} and {}",
                 config.min,
                 config.max
-            );
-        }
-        if config.steps < 2 {
-            bail!("`steps` must be at least 2, found {}", config.steps);
-        }
-        if !(0.0..1.0).contains(&config.smoothing) {
-            bail!(
-                "`smoothing` must be from 0 to below 1, found {}",
-                config.smoothing
-            );
-        }
-        if !config.stop_factor.is_finite() || config.stop_factor < 0.0 {
-            bail!(
-                "`stop_factor` must be finite and not negative, found {}",
-                config.stop_factor
             );
         }
         if let Some(updates) = setup.plan()?.map(|plan| plan.updates())

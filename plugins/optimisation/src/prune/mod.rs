@@ -145,18 +145,12 @@ impl Hook for Prune {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         names::check(setup, "parameters", &config.parameters)?;
-        if !(0.0..=1.0).contains(&config.amount) {
-            bail!("`amount` must be from 0 to 1, found {}", config.amount);
-        }
-        if !(0.0..=config.amount).contains(&config.initial) {
+        if config.initial > config.amount {
             bail!(
                 "`initial` must be from 0 to `amount`, {}, found {}",
                 config.amount,
                 config.initial
             );
-        }
-        if config.every == 0 || config.begin == 0 {
-            bail!("`begin` and `every` must be at least 1");
         }
         if let Some(end) = config.end.filter(|end| *end < config.begin) {
             bail!(
