@@ -84,8 +84,9 @@ fn errors_are_within_bounds_of_those_of_direct_sums() -> Result<()> {
                 ("weight", of_weight, &direct_weight, &exact_weight),
             ] {
                 let (found, direct) = (error(&found, exact), error(direct, exact));
+                // Wide registers sum in more parts, which makes direct sums more exact than others.
                 assert!(
-                    found < most * direct && direct < 2e-6,
+                    found < most * direct.max(4e-7) && direct < 2e-6,
                     "{what} of {dims:?}, {square:?}: off by {found:e}, direct sums by {direct:e}"
                 );
             }
