@@ -198,8 +198,7 @@ pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, CheckpointE
     })
 }
 
-/// Reads what was learnt from the training data with the checkpoint in a directory; none if the task didn't say, or the
-/// checkpoint is older than format 5.
+/// Reads what was learnt from the training data with the checkpoint in a directory; none if the task didn't say.
 ///
 /// # Errors
 ///

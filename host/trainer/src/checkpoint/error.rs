@@ -52,9 +52,8 @@ pub enum CheckpointError {
     },
     /// Its format has another version.
     #[error(
-        "the checkpoint `{}` has format {found}, this host reads formats {} to {}; it was written by {host}",
+        "the checkpoint `{}` has format {found}, this host reads {}; it was written by {host}",
         path.display(),
-        super::OLDEST_FORMAT,
         super::FORMAT
     )]
     Format {

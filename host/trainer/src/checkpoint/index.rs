@@ -69,7 +69,7 @@ impl Index {
         };
         let version: Version = serde_json::from_slice(&text)
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))?;
-        if !(super::OLDEST_FORMAT..=super::FORMAT).contains(&version.format) {
+        if !(1..=super::FORMAT).contains(&version.format) {
             return Err(CheckpointError::Format {
                 path: directory.to_owned(),
                 found: version.format,

@@ -69,11 +69,8 @@ pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
 pub(crate) use store::{FAILED, INTERRUPTED};
 pub use store::{LATEST, Store};
 
-/// Format version of the checkpoints that this host writes.
-pub const FORMAT: u32 = 5;
-
-/// Oldest format version that this host reads.
-pub const OLDEST_FORMAT: u32 = 2;
+/// Format version of the checkpoints that this host writes, the first that was released.
+pub const FORMAT: u32 = 1;
 
 /// Everything that a run needs to resume.
 #[derive(Debug)]
@@ -97,7 +94,7 @@ pub type PreprocessingFiles = Arc<[(&'static str, Vec<u8>)]>;
 /// Everything in a checkpoint that is neither a tensor nor a hook's state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CheckpointHeader {
-    /// Version of the format, from [`OLDEST_FORMAT`] to [`FORMAT`].
+    /// Version of the format, at most [`FORMAT`].
     pub format: u32,
     /// Host that wrote it.
     pub host: String,
@@ -229,7 +226,7 @@ pub struct Facts {
     pub accumulate: usize,
     /// Data of each phase that has any.
     pub data: Vec<DataFacts>,
-    /// Files that the data were read from; none of generated data, and of checkpoints of format 4 and earlier.
+    /// Files that the data were read from; none of generated data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<DataFile>,
     /// The ranks of the run, if it had more than one.

@@ -290,7 +290,7 @@ mod tests {
     /// Header of a run with three batches per epoch.
     fn header() -> Value {
         json!({
-            "format": 2, "host": "sconce 0", "tag": "t", "run": "r", "exact": true,
+            "format": 1, "host": "sconce 0", "tag": "t", "run": "r", "exact": true,
             "progress": {
                 "epoch": 2, "iteration": 7, "update": 7, "samples": 56, "batch": 1, "ordinal": 0,
                 "stage": "epoch"

@@ -302,7 +302,7 @@ mod tests {
         fs_err::write(place.path().join("run.json"), "{}").expect("written");
         output.begin(false).expect("nothing whole there");
         assert!(!place.path().join("run.json").exists());
-        let index = r#"{"format": 2, "host": "sconce 0", "files": []}"#;
+        let index = r#"{"format": 1, "host": "sconce 0", "files": []}"#;
         fs_err::write(checkpoint.join("index.json"), index).expect("written");
         let told = format!(
             "{:?}",
