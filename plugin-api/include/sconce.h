@@ -239,11 +239,14 @@ typedef struct sconce_c_table {
   uint32_t (*json_text)(sconce_text json, sconce_text pointer, uint8_t *text, size_t capacity, size_t *length);
 } sconce_c_table;
 
-#define SCONCE_LOG_ID "sconce.log/1"
 #define SCONCE_WARN 1u
 #define SCONCE_INFO 2u
 #define SCONCE_DEBUG 3u
+
+/* Messages of hooks, shown by the host, which manages the terminal. */
+#define SCONCE_LOG_ID "sconce.log/1"
 typedef struct sconce_log_table {
+  /* Logs a message at the level of this number; unknown levels are treated as the level for information. */
   uint32_t (*log)(const void *context, uint32_t level, sconce_text message);
 } sconce_log_table;
 
@@ -252,13 +255,17 @@ typedef struct sconce_metric {
   double value;
 } sconce_metric;
 
-/* Metrics of a phase: means over the samples so far, or of its last pass. */
+/* Metrics of the phase in progress are means over the samples so far; those of another phase are the values at the
+ * end of its last pass. */
 #define SCONCE_METRICS_ID "sconce.metrics/1"
 typedef struct sconce_metrics_table {
+  /* Number of metrics of the phase with this number. */
   size_t (*count)(const void *context, uint32_t phase);
-  uint32_t (*at)(const void *context, uint32_t phase, size_t index, sconce_metric *metric);
+  /* The metric at an index, in order of first appearance. */
+  uint32_t (*at)(const void *context, uint32_t phase, size_t index, sconce_metric *value);
+  /* Value of the metric with this name. */
   uint32_t (*get)(const void *context, uint32_t phase, sconce_text name, double *value);
-  /* Sets a metric of the current phase, until its next pass. */
+  /* Sets a metric of the current phase, visible until the phase's next pass begins. */
   uint32_t (*publish)(const void *context, sconce_text name, double value, sconce_error *error);
 } sconce_metrics_table;
 
@@ -290,23 +297,33 @@ typedef struct sconce_tensor {
 #define SCONCE_CHECKPOINT 5u /* extra tensors of the current checkpoint */
 #define SCONCE_OPTIMIZER 6u  /* such as fc1.weight.exp_avg */
 
+/* Parameters, gradients, the batch and others in the host's memory; the set of collections is open. */
 #define SCONCE_TENSORS_ID "sconce.tensors/1"
 typedef struct sconce_tensors_table {
-  size_t (*count)(const void *context, uint32_t collection); /* slots; some may be empty */
-  /* `writable` is 0 or 1. SCONCE_NOT_FOUND for an empty slot. */
-  uint32_t (*at)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *tensor,
+  /* Current number of slots of the `Collection` with this number; some may be empty. */
+  size_t (*count)(const void *context, uint32_t collection);
+  /* The tensor at an index. The status is `NOT_FOUND` for an empty slot. */
+  uint32_t (*at)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *value,
                  sconce_error *error);
-  uint32_t (*find)(const void *context, uint32_t collection, sconce_text name, size_t *index, sconce_error *error);
+  /* The index of the tensor with this name. */
+  uint32_t (*find)(const void *context, uint32_t collection, sconce_text name, size_t *value, sconce_error *error);
 } sconce_tensors_table;
+
+/* A tensor whose memory is kept. */
+typedef struct sconce_retained {
+  sconce_tensor tensor;
+  void *token; /* what keeps its memory */
+} sconce_retained;
 
 /* Tensors whose memory outlives the call, for languages that count references. */
 #define SCONCE_RETAIN_ID "sconce.retain/1"
 typedef struct sconce_retain_table {
-  /* As sconce_tensors_table.at, but elements, shape and strides stay where they are until `token` is released. After
-   * the call the elements may change at any time and must not be written. */
-  uint32_t (*retain)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *tensor,
-                     void **token, sconce_error *error);
-  /* Once per token, from any thread; does nothing for NULL. */
+  /* As `at` of the tensors, but the elements, shape and strides stay at their addresses until `token` is released.
+   * The name is borrowed for the call. The host goes on using the memory: after the call its elements may change at
+   * any time, and writing to them is an error even where `writable` was granted. */
+  uint32_t (*retain)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_retained *value,
+                     sconce_error *error);
+  /* Releases the memory behind a token, once; does nothing for null. May be called from any thread and at any time. */
   void (*release)(void *token);
 } sconce_retain_table;
 
@@ -316,14 +333,19 @@ typedef struct sconce_retain_table {
 #define SCONCE_KEEP_RUN 2u        /* in checkpoints, too */
 #define SCONCE_KEEP_CHECKPOINT 3u /* an extra entry of the checkpoint at hand */
 
+/* Values and tensors that hooks publish, and extra entries of checkpoints; the set of lifetimes (`Keep`) is open.
+ * Tensors are read back through `sconce.tensors/1`. */
 #define SCONCE_VALUES_ID "sconce.values/1"
 typedef struct sconce_values_table {
+  /* Sets the value of this name, as JSON, with the `Keep` of this number. */
   uint32_t (*set)(const void *context, uint32_t keep, sconce_text name, sconce_text json, sconce_error *error);
-  /* Its elements must be contiguous; they are copied. */
+  /* Sets the tensor of this name; its elements must be contiguous and are copied. */
   uint32_t (*set_tensor)(const void *context, uint32_t keep, sconce_text name, const sconce_tensor *tensor,
                          sconce_error *error);
-  /* Valid until a value of this name is set again. */
-  uint32_t (*get)(const void *context, uint32_t keep, sconce_text name, sconce_text *json);
+  /* The value of this name as JSON, valid until a value of this name is set again. `keep` only distinguishes the
+   * checkpoint's entries from all others. */
+  uint32_t (*get)(const void *context, uint32_t keep, sconce_text name, sconce_text *value);
+  /* Removes the value or tensor of this name. */
   uint32_t (*remove)(const void *context, sconce_text name, sconce_error *error);
 } sconce_values_table;
 
@@ -353,34 +375,52 @@ typedef struct sconce_values_table {
 #define SCONCE_DECLARE_METRIC 23u   /* at creation; text: a metric that the hook publishes, or a pattern for several */
 #define SCONCE_SET_WEIGHT_DECAY 24u /* number; text: a group, or empty for all */
 
+/* Requests that a hook may make to the run; the set of requests is open. */
 #define SCONCE_REQUESTS_ID "sconce.requests/1"
 typedef struct sconce_requests_table {
+  /* Makes the `Request` with this number, with a numeric and a text argument. */
   uint32_t (*request)(const void *context, uint32_t request, double number, sconce_text text, sconce_error *error);
 } sconce_requests_table;
 
+/* A group of the optimizer's parameters. */
+typedef struct sconce_group {
+  sconce_text name; /* as long as the run */
+  double learning_rate;
+  double weight_decay;
+} sconce_group;
+
+/* Constants of the task, and the optimizer's parameter groups. */
 #define SCONCE_TASK_ID "sconce.task/1"
 typedef struct sconce_task_table {
-  /* Facts that don't change during the run, as JSON; not at creation. As long as the run. */
-  uint32_t (*facts)(const void *context, sconce_text *json);
+  /* The facts that do not change during the run, as a JSON object (`TaskFacts`), valid until the end of the run. Not
+   * found at a hook's creation. */
+  uint32_t (*facts)(const void *context, sconce_text *value);
+  /* Number of the optimizer's parameter groups. */
   size_t (*group_count)(const void *context);
-  /* As long as the run: the name. */
-  uint32_t (*group)(const void *context, size_t index, sconce_text *name, double *learning_rate, double *weight_decay);
+  /* The parameter group at an index. */
+  uint32_t (*group)(const void *context, size_t index, sconce_group *value);
 } sconce_task_table;
 
+/* Properties of the run that are computed on demand. */
 #define SCONCE_RUN_ID "sconce.run/1"
 typedef struct sconce_run_table {
+  /* Seconds since the run began, on a monotonic clock, including the time before a resume. */
   double (*elapsed_seconds)(const void *context);
-  double (*remaining_seconds)(const void *context); /* negative: unknown */
+  /* Estimated seconds until the end of training; negative if there is no basis for an estimate. */
+  double (*remaining_seconds)(const void *context);
 } sconce_run_table;
 
-/* Losses read on demand. On a GPU reading one waits until it has been computed. The host reads it before it calls a hook,
- * whose view then has it, unless the hook has queried this table when it was created: by that it promises to read the loss
- * here where SCONCE_VIEW_LOSS_WAITS is set. */
+/* Losses that are read on demand: on a GPU, reading one waits until it has been computed. The host reads it before
+ * it calls a hook, whose view then has it, unless the hook has queried this table when it was created: by that it
+ * promises to read the loss here where the view says that it waits. */
 #define SCONCE_LOSS_ID "sconce.loss/1"
 typedef struct sconce_loss_table {
-  uint32_t (*current)(const void *context, double *loss);
-  /* Losses of the last training batches that had to be waited for, at most `count`, the newest last; returns how many. */
-  size_t (*recent)(const void *context, double *losses, size_t count);
+  /* Loss of the current phase's last batch; waits for the device. Not found before the first. */
+  uint32_t (*current)(const void *context, double *value);
+  /* Writes the losses of the last training batches, the newest last, as many as there is room for; waits for the
+   * device. Returns their number. Only losses that hooks have seen as waiting are among them, of at least the last
+   * 1,024 batches. */
+  size_t (*recent)(const void *context, double *losses, size_t losses_length);
 } sconce_loss_table;
 
 /* The GPU that the run computes on: on the CPU all functions return SCONCE_NOT_FOUND, or no spans. Bytes; fractions from 0 to
@@ -401,47 +441,69 @@ typedef struct sconce_gpu_span {
   uint32_t stream; /* 0 computes, 1 copies from the host */
 } sconce_gpu_span;
 
+/* Memory and load of the run's GPU, and when it did what. On the CPU all is not found, and there are no spans. */
 #define SCONCE_GPU_ID "sconce.gpu/1"
 typedef struct sconce_gpu_table {
-  uint32_t (*name)(const void *context, sconce_text *name); /* as long as the run */
-  uint32_t (*figures)(const void *context, sconce_gpu_figures *figures); /* doesn't wait for the GPU */
-  uint32_t (*synchronize)(const void *context, sconce_error *error);     /* waits for it */
+  /* Name of the GPU, as its driver gives it; as long as the run. */
+  uint32_t (*name)(const void *context, sconce_text *value);
+  /* Memory and load, now. Doesn't wait for the GPU. */
+  uint32_t (*figures)(const void *context, sconce_gpu_figures *value);
+  /* Waits until the GPU has done all that was asked of it. */
+  uint32_t (*synchronize)(const void *context, sconce_error *error);
+  /* Begins or ends recording when the GPU does what. Waits for it when it begins. */
   uint32_t (*record)(const void *context, uint32_t is_on, sconce_error *error);
-  /* Takes up to `capacity` recorded spans, in the order in which the work was queued; 0 once all have been taken. */
-  size_t (*take)(const void *context, sconce_gpu_span *spans, size_t capacity);
+  /* Takes recorded spans, in the order in which the work was queued, as many as there is room for; waits for the
+   * last. Returns their number; 0 once all have been taken. */
+  size_t (*take)(const void *context, sconce_gpu_span *spans, size_t spans_length);
 } sconce_gpu_table;
 
 #define SCONCE_RESUMED 1u /* the run resumes from a checkpoint */
 #define SCONCE_KNOWN 2u   /* which has a record of this hook */
 #define SCONCE_RELOADED 4u /* it takes the place of another instance in mid-run, with its state */
+
+/* Whether the run resumes from a checkpoint that contains the hook. */
 #define SCONCE_RESUME_ID "sconce.resume/1"
 typedef struct sconce_resume_table {
+  /* Flags for the hook that is being called or created. Unknown bits are ignored. */
   uint64_t (*flags)(const void *context);
 } sconce_resume_table;
 
-/* What the run will be, as JSON; from creation on. */
+/* The plan of the run, as far as it is known before the run begins. */
 #define SCONCE_PLAN_ID "sconce.plan/1"
 typedef struct sconce_plan_table {
-  uint32_t (*plan)(const void *context, sconce_text *json);
+  /* The plan as a JSON object (`Plan`), valid until the end of the run; from a hook's creation on. */
+  uint32_t (*plan)(const void *context, sconce_text *value);
 } sconce_plan_table;
 
-/* Claims what only one hook of a run can have; at creation. */
+/* Claims what only one hook of a run can have; at a hook's creation. */
 #define SCONCE_CLAIMS_ID "sconce.claims/1"
 typedef struct sconce_claims_table {
+  /* Claims a resource, named by a text, for the hook that is being created. If another hook of the run has claimed
+   * it, the message names both hooks. */
   uint32_t (*claim)(const void *context, sconce_text what, sconce_error *error);
 } sconce_claims_table;
 
+/* The terminal that messages go to, and its status line. */
 #define SCONCE_SCREEN_ID "sconce.screen/1"
 typedef struct sconce_screen_table {
-  uint32_t (*columns)(const void *context); /* 0: messages go to no terminal */
-  uint32_t (*status)(const void *context, sconce_text text); /* a line below all messages; empty removes it */
+  /* Width of the terminal in columns; 0 if messages do not go to a terminal. */
+  uint32_t (*columns)(const void *context);
+  /* Sets the status line below all messages, replacing the previous one; empty text removes it. */
+  uint32_t (*status)(const void *context, sconce_text text);
 } sconce_screen_table;
 
-/* Calls `part` for each index below `parts`, on the host's threads. `part` calls no function of the host. */
+/* A part of parallel work, called with the data that was given with it and its number. */
+typedef void (*sconce_part)(const void *data, uint32_t index);
+
+/* Parallel work on the host's threads. */
 #define SCONCE_THREADS_ID "sconce.threads/1"
 typedef struct sconce_threads_table {
+  /* Number of threads that the host computes on, including the training thread. */
   uint32_t (*count)(const void *context);
-  uint32_t (*run)(const void *context, uint32_t parts, void (*part)(const void *data, uint32_t index), const void *data);
+  /* Calls `part` with `data` and each index below `parts`; returns when all calls are done. The calls are made in
+   * parallel on any of these threads. `part` does not unwind and calls no function of the host. Any status but OK
+   * means that no part was called. */
+  uint32_t (*run)(const void *context, uint32_t parts, sconce_part part, const void *data, sconce_error *error);
 } sconce_threads_table;
 
 /* Passes over whole collections, done by the host: where the elements are, with all its threads. */
@@ -466,15 +528,22 @@ typedef struct sconce_vectors {
 #define SCONCE_COMBINE_MULTIPLY 2u    /* x * y */
 #define SCONCE_COMBINE_COPY 3u        /* y */
 
-/* With any status but SCONCE_OK nothing has been changed. Changes are of f32 and f64, SCONCE_COMBINE_COPY of any type. */
+/* Passes over whole collections, done by the host where the elements are; the sets of reductions, changes and
+ * combinations are open. All arguments are borrowed for the call. The status is `NOT_FOUND` for an index whose slot
+ * is empty, `UNSUPPORTED` for an unknown number or a type of elements that the operation doesn't know,
+ * `NOT_LEGAL_HERE` where tensors can't be written to, and `INVALID` if two tensors that are written to, or one of
+ * them and one that is read, share elements. With any status but OK nothing has been changed. */
 #define SCONCE_VECTORS_ID "sconce.vectors/1"
 typedef struct sconce_vectors_table {
-  /* One result for each slice, in order; their count goes to `needed`. If that is above `capacity`, none is written. */
-  uint32_t (*reduce)(const void *context, uint32_t reduction, double number, const sconce_vectors *vectors, double *results,
-                     size_t capacity, size_t *needed, sconce_error *error);
-  uint32_t (*change)(const void *context, uint32_t change, const sconce_vectors *vectors, const double *numbers, size_t count,
-                     sconce_error *error);
-  /* As many tensors in both, of the same shapes and types; none that is written to shares elements with another. */
+  /* Reduces each slice to a number: the `Reduction` of this number; `number` is its parameter. Writes one result per
+   * slice, in order, and their count. If there is no room for all, nothing is computed, and the status is OK. */
+  uint32_t (*reduce)(const void *context, uint32_t reduction, double number, const sconce_vectors *vectors,
+                     double *results, size_t results_length, size_t *value, sconce_error *error);
+  /* Changes the tensors in place: the `Change` of this number, with its numbers. */
+  uint32_t (*change)(const void *context, uint32_t change, const sconce_vectors *vectors,
+                     const double *numbers, size_t numbers_length, sconce_error *error);
+  /* Combines each tensor of `onto` with that of `from` at the same place: the `Combination` of this number, with its
+   * weight. As many tensors, of the same shapes and types. */
   uint32_t (*combine)(const void *context, uint32_t combination, double weight, const sconce_vectors *onto,
                       const sconce_vectors *from, sconce_error *error);
 } sconce_vectors_table;
@@ -493,27 +562,36 @@ typedef struct sconce_device {
   void *context;    /* CUcontext; NULL on the CPU */
 } sconce_device;
 
+/* The device that computes, and tensors where they are on it. A hook in a process of its own has no use for it, and
+ * is refused if it requires it. */
 #define SCONCE_DEVICE_ID "sconce.device/1"
 typedef struct sconce_device_table {
-  uint32_t (*facts)(const void *context, sconce_device *device);
-  /* As `at` of the tensors, with the address on the device. What the hook writes there, it writes in the stream's order,
-   * and has asked for when it returns. */
-  uint32_t (*tensor)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *tensor,
+  /* The device; from creation on. */
+  uint32_t (*facts)(const void *context, sconce_device *value, sconce_error *error);
+  /* As `at` of the tensors, with the address on the device where the tensor is, which its type and number say. What
+   * the host has been asked to compute before is in the stream before anything the hook adds to it; what the hook
+   * writes there, it writes in the stream's order, and has asked for when it returns. */
+  uint32_t (*tensor)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *value,
                      sconce_error *error);
 } sconce_device_table;
 
-/* The processes that train together. What their hooks exchange is collective: the hook's instances on all ranks call
- * `gather` in the same call and with the same length. The hook is declared by SCONCE_HOOK_ON_ALL_RANKS, or its manifest
- * entry says "ranks": "all". Points: before_run, after_load_checkpoint, epoch_profile, before_ and after_ of loop, epoch,
- * iter and update, after_cycle; in training alone. */
+/* The processes that train together. What their hooks exchange is collective: a hook that runs on all ranks calls
+ * `gather` on all of them in the same call and with the same length. It is declared as one of all ranks, or its
+ * manifest entry says `"ranks": "all"`. Points, in training alone: `before_run`, `after_load_checkpoint`,
+ * `epoch_profile`, `before_` and `after_` of `loop`, `epoch`, `iter` and `update`, `after_cycle`. */
 #define SCONCE_RANKS_ID "sconce.ranks/1"
 typedef struct sconce_ranks_table {
-  uint32_t (*rank)(const void *context); /* of this process, from 0 */
-  uint32_t (*size)(const void *context); /* at least 1 */
-  /* 1 if the current training batch repeats one of rank 0, as there is none left: leave it out of what you count. */
+  /* Number of this process among those that train together, from 0. */
+  uint32_t (*rank)(const void *context);
+  /* Number of processes that train together, at least 1. */
+  uint32_t (*size)(const void *context);
+  /* 1 if the current training batch repeats one of rank 0, because there is none left for this rank; else 0. Its
+   * results are dropped: a hook that counts or sums leaves it out. */
   uint32_t (*is_repeated)(const void *context);
-  /* Copies every rank's `length` bytes to `all`, in the order of ranks; it has room for `length` bytes per rank. */
-  uint32_t (*gather)(const void *context, const uint8_t *own, size_t length, uint8_t *all, sconce_error *error);
+  /* Copies every rank's bytes `own` to `all` on all ranks, in the order of ranks; `all` has as many bytes for each
+   * rank. Legal for hooks that run on all ranks, where `why_no_gather_at` says so. */
+  uint32_t (*gather)(const void *context, const uint8_t *own, size_t own_length, uint8_t *all, size_t all_length,
+                     sconce_error *error);
 } sconce_ranks_table;
 
 /* ---- Transports: a table of the plugin's, answered by its `query` ---- */

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::panic::Location;
 
-use crate::abi::{ErrorAbi, Status};
+use crate::abi::Refusal;
 
 /// Result of a hook's methods.
 pub type Result<T, E = HookError> = std::result::Result<T, E>;
@@ -198,16 +198,22 @@ macro_rules! bail {
     };
 }
 
-/// Converts the host's status into a result; an error has the location of the caller, in the hook's source.
+/// The host's answer; an error has the location of the caller, in the hook's source.
 #[track_caller]
-pub(crate) fn outcome(status: u32, error: &ErrorAbi) -> Result<()> {
-    if status == Status::OK.0 {
-        return Ok(());
+#[inline]
+pub(crate) fn outcome<T>(answer: std::result::Result<T, Refusal>) -> Result<T> {
+    match answer {
+        Ok(value) => Ok(value),
+        Err(refusal) => Err(refused(&refusal)),
     }
-    if error.message.is_empty() {
-        return Err(HookError::new(format_args!(
-            "the host answered with status {status}"
-        )));
+}
+
+#[track_caller]
+#[cold]
+fn refused(refusal: &Refusal) -> HookError {
+    if refusal.message.is_empty() {
+        let status = refusal.status.0;
+        return HookError::new(format_args!("the host answered with status {status}"));
     }
-    Err(HookError::new(&error.message))
+    HookError::new(&refusal.message)
 }

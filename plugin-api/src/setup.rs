@@ -5,9 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::abi::{ErrorAbi, SetupAbi, Status, TextAbi};
-use crate::ext::{Level, PlanTable, Request, ResumeTable, Tables};
-use crate::{Context, HookError, Plan, Point, Result};
+use crate::abi::{SetupAbi, Status};
+use crate::error::outcome;
+use crate::ext::{HostCalls, Level, PlanClient, Request, ResumeClient, ResumeTable, Tables};
+use crate::{Context, Plan, Point, Result};
 
 /// A hook's manifest entry, the run's directory and plan, as available at creation.
 ///
@@ -20,12 +21,14 @@ use crate::{Context, HookError, Plan, Point, Result};
 /// ```
 pub struct Setup<'setup> {
     abi: &'setup SetupAbi,
-    tables: &'setup Tables,
+    host: HostCalls<'setup>,
 }
 
 impl<'setup> Setup<'setup> {
     pub(crate) fn new(abi: &'setup SetupAbi, tables: &'setup Tables) -> Self {
-        Setup { abi, tables }
+        // SAFETY: the host provides the context with the setup, for as long as that.
+        let host = unsafe { HostCalls::new(tables, abi.context) };
+        Setup { abi, host }
     }
 
     /// Unique name of the manifest entry: the key of the hook's state, timings and messages.
@@ -51,7 +54,8 @@ impl<'setup> Setup<'setup> {
     /// the run's earlier part must not be truncated at creation; [`LogFile`](crate::LogFile) takes care of
     /// that.
     pub fn is_resumed(&self) -> bool {
-        ResumeTable::ask(self.tables.resume, self.abi.context) & ResumeTable::RESUMED != 0
+        let flags = self.host.resume().map_or(0, ResumeClient::flags);
+        flags & ResumeTable::RESUMED != 0
     }
 
     /// The resolved manifest. Parses it on every call: call once.
@@ -74,8 +78,8 @@ impl<'setup> Setup<'setup> {
     ///
     /// If the host's answer cannot be parsed.
     pub fn plan(&self) -> Result<Option<Plan>> {
-        PlanTable::ask(self.tables.plan, self.abi.context)
-            .map(serde_json::from_str)
+        let plan = self.host.plan().ok().and_then(PlanClient::plan);
+        plan.map(serde_json::from_str)
             .transpose()
             .context("the host's plan can't be read")
     }
@@ -153,14 +157,13 @@ impl<'setup> Setup<'setup> {
 
     /// Makes a request; does nothing if the host serves none, or does not know this one.
     fn ask(&self, request: Request, number: f64, text: &str) -> Result<()> {
-        let Some(table) = self.tables.requests else {
+        let Ok(requests) = self.host.requests() else {
             return Ok(());
         };
-        let (status, error) = table.ask(self.abi.context, request, number, text);
-        if status == Status::OK.0 || status == Status::UNSUPPORTED.0 {
-            return Ok(());
+        match requests.request(request as u32, number, text) {
+            Err(refusal) if refusal.status == Status::UNSUPPORTED => Ok(()),
+            answer => outcome(answer),
         }
-        Err(HookError::new(error.message.as_str()))
     }
 
     /// Claims something that only one hook of a run can have, so that conflicts are found at creation.
@@ -173,28 +176,19 @@ impl<'setup> Setup<'setup> {
     ///
     /// If another hook has claimed it; the message names both entries.
     pub fn claim(&self, what: &str) -> Result<()> {
-        let Some(table) = self.tables.claims else {
-            return Ok(());
-        };
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context is the one that the host provided for this call; text and error are borrowed
-        // for the call.
-        let status = unsafe { (table.claim)(self.abi.context, TextAbi::new(what), &raw mut error) };
-        if status == 0 {
-            return Ok(());
+        match self.host.claims() {
+            Ok(claims) => outcome(claims.claim(what)),
+            Err(_) => Ok(()),
         }
-        Err(HookError::new(error.message.as_str()))
     }
 
     /// Shows an informational message to the user, under the hook's name.
     pub fn info(&self, message: impl fmt::Display) {
-        self.tables
-            .log(self.abi.context, Level::Info, &message.to_string());
+        self.host.say(Level::Info, &message.to_string());
     }
 
     /// Shows a warning to the user, under the hook's name.
     pub fn warn(&self, message: impl fmt::Display) {
-        self.tables
-            .log(self.abi.context, Level::Warn, &message.to_string());
+        self.host.say(Level::Warn, &message.to_string());
     }
 }

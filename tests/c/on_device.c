@@ -58,7 +58,7 @@ static uint32_t halve_on_gpu(on_device *self, const sconce_tensor *tensor, void 
 static uint32_t before_run(on_device *self, const sconce_view *view, sconce_error *error) {
   sconce_device device;
   char line[160];
-  if (self->device->facts(view->context, &device) != SCONCE_OK) return sconce_fail(self->c, error, "no device");
+  if (self->device->facts(view->context, &device, error) != SCONCE_OK) return sconce_fail(self->c, error, "no device");
   snprintf(line, sizeof line, "type %d, number %d, `%.*s`, %s", (int)device.device_type, (int)device.device_id,
            (int)device.name.length, device.name.length == 0 ? "" : (const char *)device.name.pointer,
            device.stream == NULL ? "no stream" : "a stream");
@@ -70,7 +70,7 @@ static uint32_t after_backward(on_device *self, const sconce_view *view, sconce_
   sconce_tensor gradient;
   size_t index;
   uint32_t status = self->tensors->find(view->context, SCONCE_GRADIENTS, sconce_str("fc1.weight"), &index, error);
-  if (status == SCONCE_OK) status = self->device->facts(view->context, &device);
+  if (status == SCONCE_OK) status = self->device->facts(view->context, &device, error);
   if (status == SCONCE_OK)
     status = self->device->tensor(view->context, SCONCE_GRADIENTS, index, 1, &gradient, error);
   if (status != SCONCE_OK) return status;

@@ -23,7 +23,6 @@ pub struct Workplace {
 const LONGEST: Duration = Duration::from_secs(20 * 60);
 
 /// As [`Command::output`], of a process that is killed if it hangs.
-#[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
 fn output_of(mut command: Command) -> Output {
     let mut child = command
         .stdin(Stdio::null())
@@ -34,18 +33,24 @@ fn output_of(mut command: Command) -> Output {
     let (ends, ended) = mpsc::channel();
     let stdout = reader(child.stdout.take(), ends.clone());
     let stderr = reader(child.stderr.take(), ends);
+    let mut is_killed = false;
     for _ in 0..2 {
         if ended.recv_timeout(LONGEST).is_err() {
-            eprintln!("killed after {LONGEST:?}: {command:?}");
+            is_killed = true;
             child.kill().expect("a process of ours can be killed");
         }
     }
     let status = child.wait().expect("a process of ours can be waited for");
     let read = |thread: JoinHandle<Vec<u8>>| thread.join().expect("it reads");
+    let (stdout, mut stderr) = (read(stdout), read(stderr));
+    if is_killed {
+        let message = format!("\nkilled after {LONGEST:?}: {command:?}\n");
+        stderr.extend_from_slice(message.as_bytes());
+    }
     Output {
         status,
-        stdout: read(stdout),
-        stderr: read(stderr),
+        stdout,
+        stderr,
     }
 }
 

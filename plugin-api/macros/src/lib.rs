@@ -2,10 +2,11 @@
 
 mod arguments;
 mod expand;
+mod extension;
 mod points;
 
 use proc_macro::TokenStream;
-use syn::{ItemImpl, parse_macro_input};
+use syn::{ItemImpl, ItemTrait, parse_macro_input};
 
 /// Makes an `impl Hook for …` block a hook kind that a plugin can export.
 ///
@@ -35,4 +36,17 @@ pub fn hook(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as arguments::Arguments);
     let block = parse_macro_input!(item as ItemImpl);
     expand::expand(&arguments, block).into()
+}
+
+/// Makes a trait the definition of an extension of the host: of its table, the functions that plugins call, the typed client, the
+/// messages of isolated hooks, and the declaration in C. For `sconce-plugin-api` alone.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn extension(id: TokenStream, item: TokenStream) -> TokenStream {
+    let id = parse_macro_input!(id as extension::Identifier);
+    let item = parse_macro_input!(item as ItemTrait);
+    match extension::Definition::new(id, item) {
+        Ok(definition) => definition.expand().into(),
+        Err(error) => error.into_compile_error().into(),
+    }
 }

@@ -55,3 +55,60 @@ impl Default for ErrorAbi {
         ErrorAbi::new()
     }
 }
+
+/// Why a call was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The kind of failure; not [`Status::OK`].
+    pub status: Status,
+    /// The reason, for the user; may be empty.
+    pub message: String,
+}
+
+impl Refusal {
+    /// There is nothing of this name or at this index; without a message.
+    pub const NOT_FOUND: Refusal = Refusal {
+        status: Status::NOT_FOUND,
+        message: String::new(),
+    };
+
+    /// A refusal with its reason.
+    #[cold]
+    pub fn new(status: Status, message: impl Into<String>) -> Refusal {
+        let message = message.into();
+        Refusal { status, message }
+    }
+
+    /// An argument is out of range.
+    #[cold]
+    pub fn invalid(message: impl Into<String>) -> Refusal {
+        Refusal::new(Status::INVALID, message)
+    }
+
+    /// The host's answer, as the client has received it.
+    #[cold]
+    pub(crate) fn given(status: u32, error: &ErrorAbi) -> Refusal {
+        Refusal::new(Status(status), error.message.as_str())
+    }
+
+    /// Stores the message if the plugin asked for one, and returns the status.
+    ///
+    /// # Safety
+    ///
+    /// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
+    #[cold]
+    pub unsafe fn answer(self, error: *mut ErrorAbi) -> u32 {
+        // SAFETY: guaranteed by the caller.
+        let error = unsafe { error.as_mut() }.filter(|_| !self.message.is_empty());
+        if let Some(error) = error {
+            error.message = RString::from(self.message);
+        }
+        self.status.0
+    }
+}
+
+impl<M: Into<String>> From<(Status, M)> for Refusal {
+    fn from((status, message): (Status, M)) -> Refusal {
+        Refusal::new(status, message)
+    }
+}

@@ -12,7 +12,7 @@ mod root;
 mod text;
 mod view;
 
-pub use error::{ErrorAbi, Status};
+pub use error::{ErrorAbi, Refusal, Status};
 pub use hook::{HookAbi, HookTable, SetupAbi};
 pub use host_root::HostRoot;
 pub use payload::{CheckpointAbi, FailureAbi, HookTimeAbi, ModuleAbi, OutcomeAbi, ProfileAbi};

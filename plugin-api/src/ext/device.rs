@@ -5,8 +5,8 @@
 
 use std::ffi::c_void;
 
-use super::{Extension, TensorAbi};
-use crate::abi::{ErrorAbi, TextAbi};
+use super::{TensorAbi, extension};
+use crate::abi::{Refusal, TextAbi};
 
 /// The device that computes. Frozen.
 #[repr(C)]
@@ -41,31 +41,15 @@ impl DeviceAbi {
     };
 }
 
-/// Function table of `sconce.device/1`. Frozen.
-#[repr(C)]
-#[derive(Debug)]
-pub struct DeviceTable {
+/// The device that computes, and tensors where they are on it. A hook in a process of its own has no use for it, and is refused if it
+/// requires it.
+#[extension("sconce.device/1", local)]
+pub trait Device {
     /// The device; from creation on.
-    pub facts: unsafe extern "C" fn(context: *const c_void, device: *mut DeviceAbi) -> u32,
-    /// As `at` of [`TensorsTable`](super::TensorsTable), with the address on the device where the tensor is, which its type and
-    /// number say. What the host has been asked to compute before is in the stream before anything the hook adds to it; what
-    /// the hook writes there, it writes in the stream's order before it returns.
-    pub tensor: unsafe extern "C" fn(
-        context: *const c_void,
-        collection: u32,
-        index: usize,
-        writable: u32,
-        tensor: *mut TensorAbi,
-        error: *mut ErrorAbi,
-    ) -> u32,
-}
+    fn facts(&self) -> Result<DeviceAbi, Refusal>;
 
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for DeviceTable {
-    const ID: &'static str = "sconce.device/1";
-}
-
-impl DeviceTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+    /// As `at` of the tensors, with the address on the device where the tensor is, which its type and number say. What the
+    /// host has been asked to compute before is in the stream before anything the hook adds to it; what the hook writes
+    /// there, it writes in the stream's order, and has asked for when it returns.
+    fn tensor(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal>;
 }

@@ -1,9 +1,7 @@
 //! `sconce.gpu/1`: the GPU that a run computes on: its memory and load, and when it did what.
 
-use std::ffi::c_void;
-
-use super::Extension;
-use crate::abi::{ErrorAbi, TextAbi};
+use super::extension;
+use crate::abi::{Refusal, TextAbi};
 
 /// Figures of a GPU. Frozen. Bytes, and fractions from 0 to 1.
 #[repr(C)]
@@ -37,37 +35,39 @@ pub struct GpuSpanAbi {
     pub stream: u32,
 }
 
-/// Function table of `sconce.gpu/1`. Frozen. For a run on the CPU all return the status `NOT_FOUND`, or no spans.
-#[repr(C)]
-#[derive(Debug)]
-pub struct GpuTable {
+/// Memory and load of the run's GPU, and when it did what. On the CPU all is not found, and there are no spans.
+#[extension("sconce.gpu/1", local)]
+pub trait Gpu {
     /// Name of the GPU, as its driver gives it; as long as the run.
-    pub name: unsafe extern "C" fn(context: *const c_void, name: *mut TextAbi) -> u32,
-    /// Memory and load, now. Doesn't wait for the GPU.
-    pub figures: unsafe extern "C" fn(context: *const c_void, figures: *mut GpuFiguresAbi) -> u32,
-    /// Waits until the GPU has done all that was asked of it.
-    pub synchronize: unsafe extern "C" fn(context: *const c_void, error: *mut ErrorAbi) -> u32,
-    /// Starts (1) or ends (0) recording when the GPU does what. Waits for it when it starts.
-    pub record:
-        unsafe extern "C" fn(context: *const c_void, is_on: u32, error: *mut ErrorAbi) -> u32,
-    /// Takes up to `capacity` recorded spans, in the order in which the work was queued; waits for the last. Returns their
-    /// number; 0 once all have been taken.
-    pub take: unsafe extern "C" fn(
-        context: *const c_void,
-        spans: *mut GpuSpanAbi,
-        capacity: usize,
-    ) -> usize,
-}
+    fn name(&self) -> Option<&str> {
+        None
+    }
 
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for GpuTable {
-    const ID: &'static str = "sconce.gpu/1";
+    /// Memory and load, now. Doesn't wait for the GPU.
+    fn figures(&self) -> Option<GpuFiguresAbi> {
+        None
+    }
+
+    /// Waits until the GPU has done all that was asked of it.
+    fn synchronize(&self) -> Result<(), Refusal> {
+        Err(Refusal::NOT_FOUND)
+    }
+
+    /// Begins or ends recording when the GPU does what. Waits for it when it begins.
+    fn record(&self, is_on: bool) -> Result<(), Refusal> {
+        let _ = is_on;
+        Err(Refusal::NOT_FOUND)
+    }
+
+    /// Takes recorded spans, in the order in which the work was queued, as many as there is room for; waits for the last.
+    /// Returns their number; 0 once all have been taken.
+    fn take(&self, spans: &mut [GpuSpanAbi]) -> usize {
+        let _ = spans;
+        0
+    }
 }
 
 impl GpuTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
-
     /// Number of the stream that copies from the host.
     pub const COPIES: u32 = 1;
 }

@@ -5,28 +5,22 @@
 //! that have queried this table when they were created: by that they promise to read the loss through it. For all other
 //! hooks the host waits before it calls them, as they can't know that the field may be empty.
 
-use std::ffi::c_void;
+use super::extension;
 
-use super::Extension;
+/// Losses that are read on demand: on a GPU, reading one waits until it has been computed. The host reads it before it calls a hook,
+/// whose view then has it, unless the hook has queried this table when it was created: by that it promises to read the loss here
+/// where the view says that it waits.
+#[extension("sconce.loss/1", local)]
+pub trait Loss {
+    /// Loss of the current phase's last batch; waits for the device. Not found before the first.
+    fn current(&self) -> Option<f64> {
+        None
+    }
 
-/// Function table of `sconce.loss/1`. Frozen.
-#[repr(C)]
-#[derive(Debug)]
-pub struct LossTable {
-    /// Loss of the current phase's last batch; waits for the device. Returns status 0, or `NOT_FOUND` before the first.
-    pub current: unsafe extern "C" fn(context: *const c_void, loss: *mut f64) -> u32,
-    /// Writes the losses of the last training batches to `losses`, at most `count`, the newest last; waits for the device.
+    /// Writes the losses of the last training batches, the newest last, as many as there is room for; waits for the device.
     /// Returns their number. Only losses that hooks have seen as waiting are among them, of at least the last 1,024 batches.
-    pub recent:
-        unsafe extern "C" fn(context: *const c_void, losses: *mut f64, count: usize) -> usize,
-}
-
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for LossTable {
-    const ID: &'static str = "sconce.loss/1";
-}
-
-impl LossTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+    fn recent(&self, losses: &mut [f64]) -> usize {
+        let _ = losses;
+        0
+    }
 }

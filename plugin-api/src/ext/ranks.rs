@@ -1,44 +1,36 @@
 //! `sconce.ranks/1`: the processes that train together, and what their hooks exchange.
 
-use std::ffi::c_void;
-
-use super::{Collection, Extension, Request};
-use crate::abi::ErrorAbi;
+use super::{Collection, Request, extension};
+use crate::abi::Refusal;
 use crate::{Phase, Point};
 
-/// Function table of `sconce.ranks/1`. Frozen.
-#[repr(C)]
-#[derive(Debug)]
-pub struct RanksTable {
+/// The processes that train together. What their hooks exchange is collective: a hook that runs on all ranks calls `gather` on all of
+/// them in the same call and with the same length. It is declared as one of all ranks, or its manifest entry says `"ranks": "all"`.
+/// Points, in training alone: `before_run`, `after_load_checkpoint`, `epoch_profile`, `before_` and `after_` of `loop`, `epoch`, `iter`
+/// and `update`, `after_cycle`.
+#[extension("sconce.ranks/1")]
+pub trait Ranks {
     /// Number of this process among those that train together, from 0.
-    pub rank: unsafe extern "C" fn(context: *const c_void) -> u32,
+    #[local]
+    fn rank(&self) -> u32;
+
     /// Number of processes that train together, at least 1.
-    pub size: unsafe extern "C" fn(context: *const c_void) -> u32,
+    #[local]
+    #[or(1)]
+    fn size(&self) -> u32;
+
     /// 1 if the current training batch repeats one of rank 0, because there is none left for this rank; else 0.
     ///
     /// Its results are dropped: a hook that counts or sums leaves it out.
-    pub is_repeated: unsafe extern "C" fn(context: *const c_void) -> u32,
-    /// Copies every rank's `length` bytes at `own` to all ranks, in the order of ranks.
+    #[ahead]
+    #[or(0)]
+    fn is_repeated(&self) -> bool;
+
+    /// Copies every rank's bytes `own` to `all` on all ranks, in the order of ranks; `all` has as many bytes for each rank.
     ///
-    /// `all` has room for `length` bytes per rank. The same hook calls it on all ranks, in the same call and with the
-    /// same length. Legal for hooks that run on all ranks, where [`why_no_gather_at`] says so.
-    pub gather: unsafe extern "C" fn(
-        context: *const c_void,
-        own: *const u8,
-        length: usize,
-        all: *mut u8,
-        error: *mut ErrorAbi,
-    ) -> u32,
-}
-
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for RanksTable {
-    const ID: &'static str = "sconce.ranks/1";
-}
-
-impl RanksTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+    /// Legal for hooks that run on all ranks, where [`why_no_gather_at`] says so.
+    #[local]
+    fn gather(&self, own: &[u8], all: &mut [u8]) -> Result<(), Refusal>;
 }
 
 /// Points of the training that all ranks reach together, whatever their batches are.

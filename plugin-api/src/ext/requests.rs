@@ -1,55 +1,14 @@
 //! `sconce.requests/1`: requests that a hook may make to the run.
 
-use std::ffi::c_void;
+use super::extension;
+use crate::abi::Refusal;
 
-use super::Extension;
-use crate::abi::{ErrorAbi, TextAbi};
-
-/// Function table of `sconce.requests/1`. Frozen; the set of requests is open.
-#[repr(C)]
-#[derive(Debug)]
-pub struct RequestsTable {
+/// Requests that a hook may make to the run; the set of requests is open.
+#[extension("sconce.requests/1")]
+pub trait Requests {
     /// Makes the [`Request`] with this number, with a numeric and a text argument.
-    pub request: unsafe extern "C" fn(
-        context: *const c_void,
-        request: u32,
-        number: f64,
-        text: TextAbi,
-        error: *mut ErrorAbi,
-    ) -> u32,
-}
-
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for RequestsTable {
-    const ID: &'static str = "sconce.requests/1";
-}
-
-impl RequestsTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
-
-    /// Makes a request, and returns the host's status and message. The context is the one that the host provided for the
-    /// call in progress.
-    pub(crate) fn ask(
-        &self,
-        context: *const c_void,
-        request: Request,
-        number: f64,
-        text: &str,
-    ) -> (u32, ErrorAbi) {
-        let mut error = ErrorAbi::new();
-        // SAFETY: context and table are the host's; text and error are borrowed for the call.
-        let status = unsafe {
-            (self.request)(
-                context,
-                request as u32,
-                number,
-                TextAbi::new(text),
-                &raw mut error,
-            )
-        };
-        (status, error)
-    }
+    #[changes]
+    fn request(&self, request: u32, number: f64, text: &str) -> Result<(), Refusal>;
 }
 
 /// Requests that this version of the API knows, with their numbers.

@@ -5,37 +5,33 @@
 
 use std::ffi::c_void;
 
-use super::{Extension, TensorAbi};
-use crate::abi::ErrorAbi;
+use super::{TensorAbi, extension};
+use crate::abi::Refusal;
 
-/// Function table of `sconce.retain/1`. Frozen.
-#[repr(C)]
-#[derive(Debug)]
-pub struct RetainTable {
-    /// As `at` of [`TensorsTable`](super::TensorsTable), but the elements, shape and strides stay at their addresses
-    /// until `token` is released.
+/// Tensors whose memory outlives the call, for languages that count references.
+#[extension("sconce.retain/1", local)]
+pub trait Retain {
+    /// As `at` of the tensors, but the elements, shape and strides stay at their addresses until `token` is released.
     ///
-    /// The name is borrowed for the call. The host goes on using the memory: after the call its elements may change at
-    /// any time, and writing to them is an error even where `writable` was granted.
-    pub retain: unsafe extern "C" fn(
-        context: *const c_void,
-        collection: u32,
-        index: usize,
-        writable: u32,
-        tensor: *mut TensorAbi,
-        token: *mut *mut c_void,
-        error: *mut ErrorAbi,
-    ) -> u32,
+    /// The name is borrowed for the call. The host goes on using the memory: after the call its elements may change at any
+    /// time, and writing to them is an error even where `writable` was granted.
+    fn retain(&self, collection: u32, index: usize, writable: bool)
+    -> Result<RetainedAbi, Refusal>;
+
     /// Releases the memory behind a token, once; does nothing for null. May be called from any thread and at any time.
-    pub release: unsafe extern "C" fn(token: *mut c_void),
+    ///
+    /// # Safety
+    ///
+    /// The token is null or one of `retain`, which was not released before.
+    unsafe fn release(token: *mut c_void);
 }
 
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for RetainTable {
-    const ID: &'static str = "sconce.retain/1";
-}
-
-impl RetainTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+/// A tensor whose memory is kept. Frozen.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RetainedAbi {
+    /// The tensor.
+    pub tensor: TensorAbi,
+    /// What keeps its memory.
+    pub token: *mut c_void,
 }

@@ -1,36 +1,32 @@
 //! `sconce.task/1`: constants of the task, and the optimizer's parameter groups.
 
-use std::ffi::c_void;
-
-use super::Extension;
+use super::extension;
 use crate::abi::TextAbi;
 
-/// Function table of `sconce.task/1`. Frozen.
-#[repr(C)]
-#[derive(Debug)]
-pub struct TaskTable {
-    /// Writes the facts that do not change during the run as a JSON object ([`TaskFacts`](crate::TaskFacts)).
-    ///
-    /// The text is valid until the end of the run. Not available at a hook's creation.
-    pub facts: unsafe extern "C" fn(context: *const c_void, json: *mut TextAbi) -> u32,
+/// Constants of the task, and the optimizer's parameter groups.
+#[extension("sconce.task/1")]
+pub trait Task {
+    /// The facts that do not change during the run, as a JSON object ([`TaskFacts`](crate::TaskFacts)), valid until the
+    /// end of the run. Not found at a hook's creation.
+    fn facts(&self) -> Option<&str>;
+
     /// Number of the optimizer's parameter groups.
-    pub group_count: unsafe extern "C" fn(context: *const c_void) -> usize,
-    /// Name, learning rate and weight decay of the group at `index`; the name is valid until the end of the run.
-    pub group: unsafe extern "C" fn(
-        context: *const c_void,
-        index: usize,
-        name: *mut TextAbi,
-        learning_rate: *mut f64,
-        weight_decay: *mut f64,
-    ) -> u32,
+    #[ahead]
+    fn group_count(&self) -> usize;
+
+    /// The parameter group at an index.
+    #[ahead]
+    fn group(&self, index: usize) -> Option<GroupAbi>;
 }
 
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for TaskTable {
-    const ID: &'static str = "sconce.task/1";
-}
-
-impl TaskTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+/// A parameter group. Frozen.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct GroupAbi {
+    /// Name; valid until the end of the run.
+    pub name: TextAbi,
+    /// Its learning rate.
+    pub learning_rate: f64,
+    /// Its weight decay.
+    pub weight_decay: f64,
 }

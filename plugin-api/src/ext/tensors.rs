@@ -6,8 +6,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use super::Extension;
-use crate::abi::{ErrorAbi, TextAbi};
+use super::extension;
+use crate::abi::{Refusal, TextAbi};
 
 /// A tensor view, borrowed for the call. Frozen.
 #[repr(C)]
@@ -63,39 +63,20 @@ impl TensorAbi {
     };
 }
 
-/// Function table of `sconce.tensors/1`. Frozen; the set of collections is open.
-#[repr(C)]
-#[derive(Debug)]
-pub struct TensorsTable {
+/// Parameters, gradients, the batch and others in the host's memory; the set of collections is open.
+#[extension("sconce.tensors/1")]
+pub trait Tensors {
     /// Current number of slots of the [`Collection`] with this number; some may be empty.
-    pub count: unsafe extern "C" fn(context: *const c_void, collection: u32) -> usize,
-    /// The tensor at `index`; `writable` is 0 or 1. The status is `NOT_FOUND` for an empty slot.
-    pub at: unsafe extern "C" fn(
-        context: *const c_void,
-        collection: u32,
-        index: usize,
-        writable: u32,
-        tensor: *mut TensorAbi,
-        error: *mut ErrorAbi,
-    ) -> u32,
+    #[ahead]
+    fn count(&self, collection: u32) -> usize;
+
+    /// The tensor at an index. The status is `NOT_FOUND` for an empty slot.
+    #[local]
+    fn at(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal>;
+
     /// The index of the tensor with this name.
-    pub find: unsafe extern "C" fn(
-        context: *const c_void,
-        collection: u32,
-        name: TextAbi,
-        index: *mut usize,
-        error: *mut ErrorAbi,
-    ) -> u32,
-}
-
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for TensorsTable {
-    const ID: &'static str = "sconce.tensors/1";
-}
-
-impl TensorsTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+    #[ahead]
+    fn find(&self, collection: u32, name: &str) -> Result<usize, Refusal>;
 }
 
 /// Collections of tensors that this version of the API knows.

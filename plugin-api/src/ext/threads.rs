@@ -2,35 +2,28 @@
 
 use std::ffi::c_void;
 
-use super::Extension;
+use super::extension;
+use crate::abi::Refusal;
 
-/// Function table of `sconce.threads/1`. Frozen.
-#[repr(C)]
-#[derive(Debug)]
-pub struct ThreadsTable {
+/// Parallel work on the host's threads.
+#[extension("sconce.threads/1", local)]
+pub trait Threads {
     /// Number of threads that the host computes on, including the training thread.
-    pub count: unsafe extern "C" fn(context: *const c_void) -> u32,
-    /// Calls `part(data, index)` once for each index below `parts`; returns when all calls are done.
+    fn count(&self) -> u32;
+
+    /// Calls `part` with `data` and each index below `parts`; returns when all calls are done.
     ///
-    /// The calls are made in parallel on any of these threads. `part` does not unwind and calls no function
-    /// of the host. Any status but OK means that no part was called.
-    pub run: unsafe extern "C" fn(
-        context: *const c_void,
-        parts: u32,
-        part: unsafe extern "C" fn(data: *const c_void, index: u32),
-        data: *const c_void,
-    ) -> u32,
+    /// The calls are made in parallel on any of these threads. `part` does not unwind and calls no function of the host. Any
+    /// status but OK means that no part was called.
+    ///
+    /// # Safety
+    ///
+    /// `part` may be called on any thread, and concurrently, with `data` and each index.
+    unsafe fn run(&self, parts: u32, part: PartAbi, data: *const c_void) -> Result<(), Refusal>;
 }
 
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for ThreadsTable {
-    const ID: &'static str = "sconce.threads/1";
-}
-
-impl ThreadsTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
-}
+/// A part of parallel work, called with the data that was given with it and the part's number.
+pub type PartAbi = unsafe extern "C" fn(data: *const c_void, index: u32);
 
 /// The callback that a hook passes to [`ThreadsTable::run`], as the host stores it.
 #[derive(Debug)]

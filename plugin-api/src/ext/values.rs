@@ -1,56 +1,38 @@
 //! `sconce.values/1`: values and tensors that hooks publish, and extra entries of checkpoints.
 
-use std::ffi::c_void;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Extension, TensorAbi};
-use crate::abi::{ErrorAbi, TextAbi};
+use super::{TensorAbi, extension};
+use crate::abi::Refusal;
 
-/// Function table of `sconce.values/1`. Frozen; the set of lifetimes ([`Keep`]) is open.
-///
-/// Tensors are read back through `sconce.tensors/1`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct ValuesTable {
+/// Values and tensors that hooks publish, and extra entries of checkpoints; the set of lifetimes ([`Keep`]) is open. Tensors are read
+/// back through `sconce.tensors/1`.
+#[extension("sconce.values/1")]
+pub trait Values {
     /// Sets the value of this name, as JSON, with the [`Keep`] of this number.
-    pub set: unsafe extern "C" fn(
-        context: *const c_void,
-        keep: u32,
-        name: TextAbi,
-        json: TextAbi,
-        error: *mut ErrorAbi,
-    ) -> u32,
+    #[wrapped]
+    #[changes]
+    fn set(&self, keep: u32, name: &str, json: &str) -> Result<(), Refusal>;
+
     /// Sets the tensor of this name; its elements must be contiguous and are copied.
-    pub set_tensor: unsafe extern "C" fn(
-        context: *const c_void,
-        keep: u32,
-        name: TextAbi,
-        tensor: *const TensorAbi,
-        error: *mut ErrorAbi,
-    ) -> u32,
-    /// The value of this name as JSON, valid until a value of this name is set again. `keep` only
-    /// distinguishes the checkpoint's entries from all others.
-    pub get: unsafe extern "C" fn(
-        context: *const c_void,
-        keep: u32,
-        name: TextAbi,
-        json: *mut TextAbi,
-    ) -> u32,
+    ///
+    /// # Safety
+    ///
+    /// What the tensor points to is readable during the call.
+    #[local]
+    unsafe fn set_tensor(&self, keep: u32, name: &str, tensor: &TensorAbi) -> Result<(), Refusal>;
+
+    /// The value of this name as JSON, valid until a value of this name is set again. `keep` only distinguishes the
+    /// checkpoint's entries from all others.
+    #[wrapped]
+    #[ahead]
+    fn get(&self, keep: u32, name: &str) -> Option<&str>;
+
     /// Removes the value or tensor of this name.
-    pub remove:
-        unsafe extern "C" fn(context: *const c_void, name: TextAbi, error: *mut ErrorAbi) -> u32,
-}
-
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for ValuesTable {
-    const ID: &'static str = "sconce.values/1";
-}
-
-impl ValuesTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+    #[wrapped]
+    #[changes]
+    fn remove(&self, name: &str) -> Result<(), Refusal>;
 }
 
 /// How long a published value or tensor is kept: `batch`, `epoch` or `run` in configurations.

@@ -5,12 +5,10 @@
 
 mod lent;
 
-use std::ffi::c_void;
-
 pub use lent::LentVectors;
 
-use super::Extension;
-use crate::abi::ErrorAbi;
+use super::extension;
+use crate::abi::Refusal;
 
 /// Tensors of one collection, in the order of their indices. Frozen.
 #[repr(C)]
@@ -32,58 +30,47 @@ impl VectorsAbi {
     pub const WHOLE: u32 = u32::MAX;
 }
 
-/// Function table of `sconce.vectors/1`. Frozen; the sets of reductions, changes and combinations are open.
+/// Passes over whole collections, done by the host where the elements are; the sets of reductions, changes and combinations are open.
 ///
 /// All arguments are borrowed for the call. The status is `NOT_FOUND` for an index whose slot is empty, `UNSUPPORTED` for an
 /// unknown number or a type of elements that the operation doesn't know, `NOT_LEGAL_HERE` where tensors can't be written to,
 /// and `INVALID` if two tensors that are written to, or one of them and one that is read, share elements. With any status but
 /// OK nothing has been changed.
-#[repr(C)]
-#[derive(Debug)]
-pub struct VectorsTable {
+#[extension("sconce.vectors/1", local)]
+#[expect(
+    clippy::missing_safety_doc,
+    reason = "said of all: what the vectors point to is readable during the call"
+)]
+pub trait Vectors {
     /// Reduces each slice to a number: the [`Reduction`] of this number; `number` is its parameter.
     ///
-    /// Writes one result per slice, in order, and their count to `needed`. If that is above `capacity`, nothing is
-    /// computed, and the status is OK.
-    pub reduce: unsafe extern "C" fn(
-        context: *const c_void,
+    /// Writes one result per slice, in order, and their count. If there is no room for all, nothing is computed, and the
+    /// status is OK.
+    unsafe fn reduce(
+        &self,
         reduction: u32,
         number: f64,
-        vectors: *const VectorsAbi,
-        results: *mut f64,
-        capacity: usize,
-        needed: *mut usize,
-        error: *mut ErrorAbi,
-    ) -> u32,
-    /// Changes the tensors in place: the [`Change`] of this number, with `count` numbers.
-    pub change: unsafe extern "C" fn(
-        context: *const c_void,
+        vectors: &VectorsAbi,
+        results: &mut [f64],
+    ) -> Result<usize, Refusal>;
+
+    /// Changes the tensors in place: the [`Change`] of this number, with its numbers.
+    unsafe fn change(
+        &self,
         change: u32,
-        vectors: *const VectorsAbi,
-        numbers: *const f64,
-        count: usize,
-        error: *mut ErrorAbi,
-    ) -> u32,
+        vectors: &VectorsAbi,
+        numbers: &[f64],
+    ) -> Result<(), Refusal>;
+
     /// Combines each tensor of `onto` with that of `from` at the same place: the [`Combination`] of this number, with its
     /// weight. As many tensors, of the same shapes and types.
-    pub combine: unsafe extern "C" fn(
-        context: *const c_void,
+    unsafe fn combine(
+        &self,
         combination: u32,
         weight: f64,
-        onto: *const VectorsAbi,
-        from: *const VectorsAbi,
-        error: *mut ErrorAbi,
-    ) -> u32,
-}
-
-// SAFETY: this type is the table frozen under `ID`.
-unsafe impl Extension for VectorsTable {
-    const ID: &'static str = "sconce.vectors/1";
-}
-
-impl VectorsTable {
-    /// The extension's identifier.
-    pub const ID: &'static str = <Self as Extension>::ID;
+        onto: &VectorsAbi,
+        from: &VectorsAbi,
+    ) -> Result<(), Refusal>;
 }
 
 /// What a slice is reduced to. Sums are computed in `f64`, and do not depend on the number of threads.

@@ -6,7 +6,7 @@ use super::moment::{
 };
 use super::{At, TaskView};
 use crate::error::outcome;
-use crate::ext::{Request, RequestsTable};
+use crate::ext::Request;
 use crate::{HookError, Result};
 
 /// Parameter groups of the optimizer, as the manifest defines them: all, or the one of a name.
@@ -268,8 +268,6 @@ impl<M: Moment> At<'_, M> {
 impl TaskView<'_> {
     #[track_caller]
     pub(super) fn request(&mut self, request: Request, number: f64, text: &str) -> Result<()> {
-        let table = Self::table(self.tables.requests, RequestsTable::ID)?;
-        let (status, error) = table.ask(self.abi.context, request, number, text);
-        outcome(status, &error)
+        outcome(self.host.requests()?.request(request as u32, number, text))
     }
 }

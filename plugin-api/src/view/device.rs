@@ -4,12 +4,12 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::{Storage, TaskView};
-use crate::abi::{ErrorAbi, Status};
+use super::Storage;
+use crate::Result;
+use crate::abi::Status;
 use crate::error::outcome;
-use crate::ext::{DeviceAbi, DeviceTable, TensorAbi};
+use crate::ext::{DeviceAbi, TensorAbi};
 use crate::tensor::DType;
-use crate::{HookError, Result};
 
 /// The device that computes.
 #[derive(Clone, Copy)]
@@ -132,15 +132,7 @@ impl Storage<'_, '_> {
     /// If the host lacks `sconce.device/1`, or the hook has a process of its own.
     #[track_caller]
     pub fn device(&self) -> Result<Device<'_>> {
-        let table = TaskView::table(self.task.tables.device, DeviceTable::ID)?;
-        let mut abi = DeviceAbi::CPU;
-        // SAFETY: the context is that of this call, and the device is ours.
-        let status = unsafe { (table.facts)(self.task.abi.context, &raw mut abi) };
-        if status != Status::OK.0 {
-            return Err(HookError::new(
-                "the device is not known to a hook in a process of its own",
-            ));
-        }
+        let abi = outcome(self.task.host.device()?.facts())?;
         Ok(Device {
             abi,
             view: PhantomData,
@@ -166,25 +158,14 @@ impl Storage<'_, '_> {
 
     #[track_caller]
     fn lend(&self, name: &str, writable: bool) -> Result<DeviceTensor<'_>> {
-        let table = TaskView::table(self.task.tables.device, DeviceTable::ID)?;
+        let device = self.task.host.device()?;
         let index = self.task.index_of(self.collection, name)?;
-        let mut abi = TensorAbi::EMPTY;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context is that of this call; tensor and error are ours.
-        let status = unsafe {
-            (table.tensor)(
-                self.task.abi.context,
-                self.collection as u32,
-                index,
-                u32::from(writable),
-                &raw mut abi,
-                &raw mut error,
-            )
+        let abi = match device.tensor(self.collection as u32, index, writable) {
+            Err(refusal) if refusal.status == Status::NOT_FOUND => {
+                return Err(super::tensors::none(name));
+            }
+            answer => outcome(answer)?,
         };
-        if status == Status::NOT_FOUND.0 {
-            return Err(super::tensors::none(name));
-        }
-        outcome(status, &error)?;
         Ok(DeviceTensor {
             abi,
             view: PhantomData,

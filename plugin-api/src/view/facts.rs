@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::TaskView;
-use crate::abi::TextAbi;
-use crate::ext::TaskTable;
+use crate::ext::TaskClient;
 use crate::{Context, HookError, Result};
 
 /// Facts that do not change during the run.
@@ -67,14 +66,7 @@ impl<'task> TaskView<'task> {
     /// At a hook's creation, when there is no task yet.
     #[track_caller]
     pub fn facts(&self) -> Result<TaskFacts> {
-        let table = Self::table(self.tables.task, TaskTable::ID)?;
-        let mut json = TextAbi::EMPTY;
-        // SAFETY: the context was provided with this view, and `json` has room for one text, which the host
-        // keeps alive until the end of the run.
-        let text = unsafe {
-            let status = (table.facts)(self.abi.context, &raw mut json);
-            (status == 0).then(|| json.read()).flatten()
-        };
+        let text = self.host.task()?.facts();
         let text = text.ok_or_else(|| HookError::new("the task is not known at this moment"))?;
         serde_json::from_str(text).context("the host's facts can't be read")
     }
@@ -84,23 +76,15 @@ impl<'task> TaskView<'task> {
     /// `default`, the group of all parameters in no other group, comes first; the others follow in the
     /// manifest's order.
     pub fn groups(&self) -> impl Iterator<Item = ParameterGroup<'task>> {
-        let (table, context) = (self.tables.task, self.abi.context);
-        // SAFETY: the context was provided with this view.
-        let count = table.map_or(0, |table| unsafe { (table.group_count)(context) });
+        let task = self.host.task().ok();
+        let count = task.map_or(0, TaskClient::group_count);
         (0..count).filter_map(move |index| {
-            let mut name = TextAbi::EMPTY;
-            let (mut rate, mut decay) = (f64::NAN, f64::NAN);
-            // SAFETY: the context was provided with this view; all outputs are local and exclusively ours,
-            // and the host keeps the name alive until the end of the run.
-            let name = unsafe {
-                let (rate, decay) = (&raw mut rate, &raw mut decay);
-                let status = (table?.group)(context, index, &raw mut name, rate, decay);
-                (status == 0).then(|| name.read()).flatten()?
-            };
+            let group = task?.group(index)?;
             Some(ParameterGroup {
-                name,
-                learning_rate: rate,
-                weight_decay: decay,
+                // SAFETY: the host keeps the name until the end of the run.
+                name: unsafe { group.name.read() }?,
+                learning_rate: group.learning_rate,
+                weight_decay: group.weight_decay,
             })
         })
     }

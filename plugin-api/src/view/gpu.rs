@@ -1,19 +1,17 @@
 //! The GPU that the run computes on.
 
-use std::ptr;
 use std::time::Duration;
 
 use super::TaskView;
 use crate::Result;
-use crate::abi::{ErrorAbi, TextAbi, ViewAbi};
+use crate::abi::TextAbi;
 use crate::error::outcome;
-use crate::ext::{GpuFiguresAbi, GpuSpanAbi, GpuTable, Tables};
+use crate::ext::{GpuClient, GpuSpanAbi, GpuTable};
 
 /// Memory and load of the GPU that a run computes on.
 #[derive(Clone, Copy)]
 pub struct Gpu<'task> {
-    abi: &'task ViewAbi,
-    tables: &'task Tables,
+    calls: GpuClient<'task>,
     /// Its name, such as `NVIDIA H100 80GB HBM3`.
     pub name: &'task str,
     /// Bytes of the run's tensors.
@@ -46,30 +44,12 @@ pub struct GpuSpan {
 impl<'task> TaskView<'task> {
     /// The GPU that the run computes on, with its figures now; `None` on the CPU. Doesn't wait for the GPU.
     pub fn gpu(&self) -> Option<Gpu<'task>> {
-        let table = self.tables.gpu?;
-        let mut name = TextAbi::EMPTY;
-        let mut figures = GpuFiguresAbi {
-            used: 0,
-            peak: 0,
-            reserved: 0,
-            free: 0,
-            total: 0,
-            utilization: f64::NAN,
-        };
-        // SAFETY: the context was provided with this view, and both have room for one value. The host keeps the name alive
-        // until the end of the run.
-        let name = unsafe {
-            let status = (table.figures)(self.abi.context, &raw mut figures);
-            if status != 0 || (table.name)(self.abi.context, &raw mut name) != 0 {
-                return None;
-            }
-            name.read()
-        };
+        let calls = self.host.gpu().ok()?;
+        let (figures, name) = (calls.figures()?, calls.name()?);
         let utilization = figures.utilization;
         Some(Gpu {
-            abi: self.abi,
-            tables: self.tables,
-            name: name.unwrap_or_default(),
+            calls,
+            name,
             used: figures.used,
             peak: figures.peak,
             reserved: figures.reserved,
@@ -89,11 +69,7 @@ impl Gpu<'_> {
     /// If the GPU has failed.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        let table = TaskView::table(self.tables.gpu, GpuTable::ID)?;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view, and the error is borrowed for the call.
-        let status = unsafe { (table.synchronize)(self.abi.context, &raw mut error) };
-        outcome(status, &error)
+        outcome(self.calls.synchronize())
     }
 
     /// Starts or ends recording when the GPU does what. Waits for the GPU when it starts.
@@ -103,19 +79,12 @@ impl Gpu<'_> {
     /// If the GPU has failed.
     #[track_caller]
     pub fn record(&self, is_on: bool) -> Result<()> {
-        let table = TaskView::table(self.tables.gpu, GpuTable::ID)?;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view, and the error is borrowed for the call.
-        let status = unsafe { (table.record)(self.abi.context, u32::from(is_on), &raw mut error) };
-        outcome(status, &error)
+        outcome(self.calls.record(is_on))
     }
 
     /// Takes what was [recorded](Gpu::record), in the order in which the work was queued. Waits for the last of it,
     /// and allocates.
     pub fn take_spans(&self) -> Vec<GpuSpan> {
-        let Some(table) = self.tables.gpu else {
-            return Vec::new();
-        };
         let empty = GpuSpanAbi {
             name: TextAbi::EMPTY,
             begin: 0.0,
@@ -125,14 +94,7 @@ impl Gpu<'_> {
         let mut all = Vec::new();
         let mut spans = [empty; 64];
         loop {
-            // SAFETY: the context was provided with this view, and the array has room for as many spans as it is long.
-            let count = unsafe {
-                (table.take)(
-                    self.abi.context,
-                    ptr::from_mut(&mut spans).cast(),
-                    spans.len(),
-                )
-            };
+            let count = self.calls.take(&mut spans);
             let taken = spans.get(..count).unwrap_or_default();
             all.extend(taken.iter().map(span));
             if count < spans.len() {

@@ -1,12 +1,8 @@
 //! Reading and publishing metrics, for every phase.
 
-use std::ffi::c_void;
-use std::marker::PhantomData;
-
 use super::TaskView;
-use crate::abi::{ErrorAbi, TextAbi};
 use crate::error::outcome;
-use crate::ext::{MetricAbi, MetricsTable};
+use crate::ext::MetricsClient;
 use crate::{Phase, Result};
 
 impl<'task> TaskView<'task> {
@@ -31,34 +27,18 @@ impl<'task> TaskView<'task> {
     ///
     /// For the current phase it belongs to the pass in progress, otherwise to the last finished pass.
     pub fn metric_of(&self, phase: Phase, name: &str) -> Option<f64> {
-        let table = self.tables.metrics?;
-        let mut value = f64::NAN;
-        // SAFETY: the context was provided with this view, the name is borrowed for the call, and `value` has
-        // room for one f64.
-        let status = unsafe {
-            (table.get)(
-                self.abi.context,
-                phase.number(),
-                TextAbi::new(name),
-                &raw mut value,
-            )
-        };
-        (status == 0).then_some(value)
+        self.host.metrics().ok()?.get(phase.number(), name)
     }
 
     /// All metrics of a phase in the order of their first appearance: `loss`, the task's, those of hooks.
     pub fn metrics_of(&self, phase: Phase) -> Metrics<'task> {
-        let count = self.tables.metrics.map_or(0, |table| {
-            // SAFETY: the context was provided with this view.
-            unsafe { (table.count)(self.abi.context, phase.number()) }
-        });
+        let calls = self.host.metrics().ok();
+        let count = calls.map_or(0, |metrics| metrics.count(phase.number()));
         Metrics {
-            table: self.tables.metrics,
-            context: self.abi.context,
+            calls,
             phase: phase.number(),
             next: 0,
             count,
-            view: PhantomData,
         }
     }
 
@@ -76,23 +56,16 @@ impl<'task> TaskView<'task> {
     /// the task (`loss`).
     #[track_caller]
     pub fn publish_metric(&self, name: &str, value: f64) -> Result<()> {
-        let table = Self::table(self.tables.metrics, MetricsTable::ID)?;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; name and error are borrowed for the call.
-        let status =
-            unsafe { (table.publish)(self.abi.context, TextAbi::new(name), value, &raw mut error) };
-        outcome(status, &error)
+        outcome(self.host.metrics()?.publish(name, value))
     }
 }
 
 /// Iterator over the names and values of a phase's metrics.
 pub struct Metrics<'task> {
-    table: Option<&'static MetricsTable>,
-    context: *const c_void,
+    calls: Option<MetricsClient<'task>>,
     phase: u32,
     next: usize,
     count: usize,
-    view: PhantomData<&'task ()>,
 }
 
 impl<'task> Iterator for Metrics<'task> {
@@ -102,16 +75,9 @@ impl<'task> Iterator for Metrics<'task> {
         if self.next >= self.count {
             return None;
         }
-        let mut metric = MetricAbi {
-            name: TextAbi::EMPTY,
-            value: f64::NAN,
-        };
-        // SAFETY: the context was provided with the view that this iterator borrows; `metric` has room for
-        // one metric, and the host keeps its name alive until the end of the run.
-        let name = unsafe {
-            let status = (self.table?.at)(self.context, self.phase, self.next, &raw mut metric);
-            (status == 0).then(|| metric.name.read()).flatten()?
-        };
+        let metric = self.calls?.at(self.phase, self.next)?;
+        // SAFETY: the host keeps the name alive until the end of the run.
+        let name = unsafe { metric.name.read() }?;
         self.next += 1;
         Some((name, metric.value))
     }

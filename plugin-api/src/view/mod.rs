@@ -20,8 +20,6 @@ mod threads;
 mod values;
 mod vectors;
 
-use std::marker::PhantomData;
-
 pub use ask::Groups;
 pub use at::{
     AfterBackward, AfterCycle, AfterEpoch, AfterForward, AfterIter, AfterLoadCheckpoint, AfterLoop,
@@ -46,8 +44,8 @@ pub use threads::Threads;
 pub use vectors::Vectors;
 
 use crate::abi::ViewAbi;
-use crate::ext::{Level, ResumeTable, Tables};
-use crate::{HookError, Phase, Point, Result};
+use crate::ext::{HostCalls, Level, ResumeClient, ResumeTable, Tables};
+use crate::{Phase, Point};
 
 /// The running task during one call of a hook, as every mount point sees it: its progress, metrics and parameters, and what
 /// hooks publish.
@@ -94,9 +92,8 @@ use crate::{HookError, Phase, Point, Result};
 /// What only some moments allow (requests, gradients, the batch, changes in place) is listed at [`At`].
 pub struct TaskView<'task> {
     abi: &'task ViewAbi,
-    tables: &'task Tables,
     /// Makes the type neither `Send` nor `Sync`: the view may be used on one thread only.
-    thread: PhantomData<*const ()>,
+    host: HostCalls<'task>,
 }
 
 /// A run that resumes from a checkpoint; see [`TaskView::resumed`].
@@ -119,11 +116,9 @@ impl At<'_, moment::Any> {
 
 impl<'task> TaskView<'task> {
     pub(crate) fn new(abi: &'task ViewAbi, tables: &'task Tables) -> Self {
-        TaskView {
-            abi,
-            tables,
-            thread: PhantomData,
-        }
+        // SAFETY: the host provides the context with the view, for as long as that.
+        let host = unsafe { HostCalls::new(tables, abi.context) };
+        TaskView { abi, host }
     }
 
     /// The mount point of this call; `None` if this version of the API doesn't know it.
@@ -158,7 +153,7 @@ impl<'task> TaskView<'task> {
     /// In a run that resumes, changes and requests at `before_run` and `before_loop(train)` have no effect: the checkpoint is
     /// restored afterwards, followed by `after_load_checkpoint`.
     pub fn resumed(&self) -> Option<Resumed> {
-        let flags = ResumeTable::ask(self.tables.resume, self.abi.context);
+        let flags = self.host.resume().map_or(0, ResumeClient::flags);
         (flags & ResumeTable::RESUMED != 0).then_some(Resumed {
             knows_hook: flags & ResumeTable::KNOWN != 0,
         })
@@ -184,21 +179,10 @@ impl<'task> TaskView<'task> {
     /// The same view, for a shorter time.
     #[inline]
     pub(crate) fn reborrow(&mut self) -> TaskView<'_> {
-        TaskView::new(self.abi, self.tables)
+        TaskView { ..*self }
     }
 
     fn log(&self, level: Level, message: impl std::fmt::Display) {
-        self.tables
-            .log(self.abi.context, level, &message.to_string());
-    }
-
-    fn lacks(id: &str) -> HookError {
-        HookError::new(format_args!(
-            "the host lacks the extension `{id}`; update the host"
-        ))
-    }
-
-    fn table<T>(table: Option<&'static T>, id: &str) -> Result<&'static T> {
-        table.ok_or_else(|| Self::lacks(id))
+        self.host.say(level, &message.to_string());
     }
 }

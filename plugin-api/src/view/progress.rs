@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::TaskView;
 use crate::abi::ViewAbi;
+use crate::ext::RunClient;
 
 impl<'task> TaskView<'task> {
     /// Number of finished training epochs.
@@ -74,17 +75,13 @@ impl<'task> TaskView<'task> {
         if self.abi.flags & ViewAbi::LOSS_WAITS == 0 {
             return None;
         }
-        let table = self.tables.loss?;
-        let mut loss = f64::NAN;
-        // SAFETY: the context was provided with this view, and `loss` has room for one f64.
-        let status = unsafe { (table.current)(self.abi.context, &raw mut loss) };
-        (status == 0).then_some(loss)
+        self.host.loss().ok()?.current()
     }
 
     /// What is known of losses without waiting for a GPU.
     pub fn losses(&self) -> Losses<'task> {
         Losses {
-            view: TaskView::new(self.abi, self.tables),
+            view: TaskView { ..*self },
         }
     }
 
@@ -95,20 +92,15 @@ impl<'task> TaskView<'task> {
 
     /// Time since the run began, including the time before a resume.
     pub fn elapsed(&self) -> Duration {
-        self.tables.run.map_or(Duration::ZERO, |run| {
-            // SAFETY: the context was provided with this view.
-            let seconds = unsafe { (run.elapsed_seconds)(self.abi.context) };
-            Duration::try_from_secs_f64(seconds).unwrap_or_default()
-        })
+        let seconds = self.host.run().map_or(0.0, RunClient::elapsed_seconds);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
     /// Estimated time until the end of training, from the pace so far (including validations).
     ///
     /// `None` before the first iteration is finished.
     pub fn remaining(&self) -> Option<Duration> {
-        let run = self.tables.run?;
-        // SAFETY: the context was provided with this view.
-        let seconds = unsafe { (run.remaining_seconds)(self.abi.context) };
+        let seconds = self.host.run().ok()?.remaining_seconds();
         Duration::try_from_secs_f64(seconds).ok()
     }
 }
@@ -132,13 +124,11 @@ impl Losses<'_> {
     /// The losses of the last training batches, at most `count`, the newest last: those of batches whose loss was
     /// [awaited](Losses::is_awaited). Waits for the last of them, and allocates. At most the last 1,024 are known.
     pub fn recent(&self, count: usize) -> Vec<f64> {
-        let Some(table) = self.view.tables.loss else {
+        let Ok(loss) = self.view.host.loss() else {
             return Vec::new();
         };
         let mut losses = vec![f64::NAN; count.min(1024)];
-        // SAFETY: the context was provided with this view, and `losses` has room for as many values as it is long.
-        let found =
-            unsafe { (table.recent)(self.view.abi.context, losses.as_mut_ptr(), losses.len()) };
+        let found = loss.recent(&mut losses);
         losses.truncate(found);
         losses
     }

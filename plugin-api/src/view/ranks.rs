@@ -1,26 +1,17 @@
 //! The processes that train together, and what their hooks exchange.
 
-use std::ffi::c_void;
-use std::marker::PhantomData;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::TaskView;
-use crate::abi::{ErrorAbi, ViewAbi};
 use crate::error::outcome;
-use crate::ext::RanksTable;
+use crate::ext::{HostCalls, RanksClient};
 use crate::{HookError, Result, state};
 
 impl<'task> TaskView<'task> {
     /// The processes that train together, of which this is one; alone if the host lacks `sconce.ranks/1`.
     pub fn ranks(&self) -> Ranks<'task> {
-        Ranks {
-            table: self.tables.ranks,
-            context: self.abi.context,
-            call: PhantomData,
-            thread: PhantomData,
-        }
+        Ranks { host: self.host }
     }
 }
 
@@ -69,27 +60,18 @@ impl<'task> TaskView<'task> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ranks<'task> {
-    table: Option<&'static RanksTable>,
-    context: *const c_void,
-    call: PhantomData<&'task ViewAbi>,
-    /// Makes the type neither `Send` nor `Sync`: ranks exchange on the training thread alone.
-    thread: PhantomData<*const ()>,
+    host: HostCalls<'task>,
 }
 
 impl Ranks<'_> {
     /// Number of this process, from 0. Rank 0 writes the run's checkpoints.
     pub fn rank(&self) -> usize {
-        // SAFETY: the context was provided with the view of this call.
-        self.table
-            .map_or(0, |table| unsafe { (table.rank)(self.context) } as usize)
+        self.host.ranks().map_or(0, |ranks| ranks.rank() as usize)
     }
 
     /// Number of processes, at least 1.
     pub fn size(&self) -> usize {
-        // SAFETY: the context was provided with the view of this call.
-        let size = self
-            .table
-            .map_or(1, |table| unsafe { (table.size)(self.context) });
+        let size = self.host.ranks().map_or(1, RanksClient::size);
         size.max(1) as usize
     }
 
@@ -98,9 +80,7 @@ impl Ranks<'_> {
     /// Its gradients and metrics are dropped by the host; a hook that counts or sums leaves it out too. It can be true at
     /// the end of an epoch, or with fewer batches in an update than ranks, and is never true on rank 0.
     pub fn is_repeated(&self) -> bool {
-        // SAFETY: the context was provided with the view of this call.
-        self.table
-            .is_some_and(|table| unsafe { (table.is_repeated)(self.context) } != 0)
+        self.host.ranks().is_ok_and(RanksClient::is_repeated)
     }
 
     /// Every rank's bytes, in the order of ranks. The lengths may differ. Collective.
@@ -185,26 +165,14 @@ impl Ranks<'_> {
     /// Every rank's bytes, which have the same length on all.
     #[track_caller]
     fn gather_equal(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let Some(table) = self.table else {
+        let Ok(ranks) = self.host.ranks() else {
             return Ok(vec![own.to_vec()]);
         };
         let size = self.size();
         let room = own.len().checked_mul(size);
         let room = room.ok_or_else(|| HookError::new("too many bytes to gather"))?;
         let mut all = vec![0; room];
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with the view of this call; `own` and `error` are borrowed for it, and `all`
-        // has room for as many bytes as `own` has for each rank.
-        let status = unsafe {
-            (table.gather)(
-                self.context,
-                own.as_ptr(),
-                own.len(),
-                all.as_mut_ptr(),
-                &raw mut error,
-            )
-        };
-        outcome(status, &error)?;
+        outcome(ranks.gather(own, &mut all))?;
         if own.is_empty() {
             return Ok(vec![Vec::new(); size]);
         }

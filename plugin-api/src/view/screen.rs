@@ -1,7 +1,6 @@
 //! The terminal: its width, and the status line below all messages.
 
 use super::TaskView;
-use crate::abi::TextAbi;
 
 /// The terminal that messages go to; see [`TaskView::screen`].
 pub struct Screen<'task> {
@@ -23,11 +22,9 @@ impl<'task> TaskView<'task> {
     /// }
     /// ```
     pub fn screen(&self) -> Option<Screen<'task>> {
-        let table = self.tables.screen?;
-        // SAFETY: the context was provided with this view.
-        let columns = unsafe { (table.columns)(self.abi.context) };
-        (columns > 0).then(|| Screen {
-            view: TaskView::new(self.abi, self.tables),
+        let columns = self.host.screen().ok()?.columns();
+        (columns > 0).then_some(Screen {
+            view: TaskView { ..*self },
             columns,
         })
     }
@@ -43,9 +40,8 @@ impl Screen<'_> {
     ///
     /// The host keeps the line last as messages are printed, and truncates it to the terminal's width.
     pub fn set_status(&self, text: &str) {
-        if let Some(table) = self.view.tables.screen {
-            // SAFETY: the context was provided with this view; the text is borrowed for the call.
-            unsafe { (table.status)(self.view.abi.context, TextAbi::new(text)) };
+        if let Ok(screen) = self.view.host.screen() {
+            screen.status(text);
         }
     }
 }

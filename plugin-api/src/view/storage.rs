@@ -1,12 +1,10 @@
 //! The tensors of a collection by their storage: memory that outlives the call, and addresses on a device.
 
-use std::ptr;
-
 use super::TaskView;
 use crate::Result;
-use crate::abi::{ErrorAbi, Status};
+use crate::abi::Status;
 use crate::error::outcome;
-use crate::ext::{Collection, RetainTable, TensorAbi};
+use crate::ext::{Collection, RetainedAbi};
 use crate::tensor::RetainedTensor;
 
 /// The tensors of a collection by their storage, for the runtimes of other languages and for code on a device; see
@@ -71,27 +69,14 @@ impl Storage<'_, '_> {
 
     #[track_caller]
     fn retain_slot(&self, index: usize, write: bool) -> Result<Option<RetainedTensor>> {
-        let table = TaskView::table(self.task.tables.retain, RetainTable::ID)?;
-        let mut abi = TensorAbi::EMPTY;
-        let mut token = ptr::null_mut();
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; tensor, token and error are borrowed for the call.
-        let status = unsafe {
-            (table.retain)(
-                self.task.abi.context,
-                self.collection as u32,
-                index,
-                u32::from(write),
-                &raw mut abi,
-                &raw mut token,
-                &raw mut error,
-            )
-        };
-        if status == Status::NOT_FOUND.0 {
-            return Ok(None);
+        let retain = self.task.host.retain()?;
+        match retain.retain(self.collection as u32, index, write) {
+            Err(refusal) if refusal.status == Status::NOT_FOUND => Ok(None),
+            answer => {
+                let RetainedAbi { tensor, token } = outcome(answer)?;
+                // SAFETY: both are results of the call above, which succeeded.
+                unsafe { RetainedTensor::new(tensor, token, retain.table()) }.map(Some)
+            }
         }
-        outcome(status, &error)?;
-        // SAFETY: both are results of the call above, which succeeded.
-        unsafe { RetainedTensor::new(abi, token, table) }.map(Some)
     }
 }

@@ -5,10 +5,9 @@ use super::moment::{
     Moment,
 };
 use super::{At, TaskView};
-use crate::abi::ViewAbi;
-use crate::abi::{ErrorAbi, Status, TextAbi};
+use crate::abi::{Status, ViewAbi};
 use crate::error::outcome;
-use crate::ext::{Collection, TensorAbi, TensorsTable};
+use crate::ext::{Collection, TensorAbi};
 use crate::tensor::{Tensor, TensorMut};
 use crate::{HookError, Result};
 
@@ -79,53 +78,22 @@ impl TaskView<'_> {
     }
 
     pub(super) fn count(&self, collection: Collection) -> usize {
-        self.tables.tensors.map_or(0, |table| {
-            // SAFETY: the context was provided with this view.
-            unsafe { (table.count)(self.abi.context, collection as u32) }
-        })
+        let tensors = self.host.tensors();
+        tensors.map_or(0, |tensors| tensors.count(collection as u32))
     }
 
     #[track_caller]
     pub(super) fn index_of(&self, collection: Collection, name: &str) -> Result<usize> {
-        let table = Self::table(self.tables.tensors, TensorsTable::ID)?;
-        let mut index = 0;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; name, index and error are borrowed for the call.
-        let status = unsafe {
-            (table.find)(
-                self.abi.context,
-                collection as u32,
-                TextAbi::new(name),
-                &raw mut index,
-                &raw mut error,
-            )
-        };
-        outcome(status, &error)?;
-        Ok(index)
+        outcome(self.host.tensors()?.find(collection as u32, name))
     }
 
     /// The tensor at an index; `None` if that slot is empty.
     #[track_caller]
     fn at(&self, collection: Collection, index: usize, write: bool) -> Result<Option<TensorAbi>> {
-        let table = Self::table(self.tables.tensors, TensorsTable::ID)?;
-        let mut abi = TensorAbi::EMPTY;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; tensor and error are borrowed for the call.
-        let status = unsafe {
-            (table.at)(
-                self.abi.context,
-                collection as u32,
-                index,
-                u32::from(write),
-                &raw mut abi,
-                &raw mut error,
-            )
-        };
-        if status == Status::NOT_FOUND.0 {
-            return Ok(None);
+        match self.host.tensors()?.at(collection as u32, index, write) {
+            Err(refusal) if refusal.status == Status::NOT_FOUND => Ok(None),
+            answer => outcome(answer).map(Some),
         }
-        outcome(status, &error)?;
-        Ok(Some(abi))
     }
 }
 

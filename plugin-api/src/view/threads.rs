@@ -1,13 +1,11 @@
 //! Parallel work on the host's threads.
 
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::TaskView;
-use crate::abi::{Status, ViewAbi};
-use crate::ext::ThreadsTable;
+use crate::ext::ThreadsClient;
 use crate::fence::{Caught, catch_part};
 
 /// Fewest elements per segment for which another thread pays off.
@@ -20,10 +18,7 @@ impl<'task> TaskView<'task> {
     /// them with the host's threads, which busy-wait for their next work.
     pub fn threads(&self) -> Threads<'task> {
         Threads {
-            table: self.tables.threads,
-            context: self.abi.context,
-            call: PhantomData,
-            thread: PhantomData,
+            host: self.host.threads().ok(),
         }
     }
 }
@@ -46,20 +41,13 @@ impl<'task> TaskView<'task> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Threads<'task> {
-    table: Option<&'static ThreadsTable>,
-    context: *const c_void,
-    call: PhantomData<&'task ViewAbi>,
-    /// Makes the type neither `Send` nor `Sync`, so that a part cannot start parallel work itself.
-    thread: PhantomData<*const ()>,
+    host: Option<ThreadsClient<'task>>,
 }
 
 impl Threads<'_> {
     /// Number of threads, at least 1, including the calling one.
     pub fn count(&self) -> usize {
-        let Some(table) = self.table else { return 1 };
-        // SAFETY: the context was provided with the view of this call.
-        let count = unsafe { (table.count)(self.context) };
-        count.max(1) as usize
+        self.host.map_or(1, |host| host.count().max(1) as usize)
     }
 
     /// Calls `part` once for each index below `parts`, in parallel, and returns when all calls are done.
@@ -72,7 +60,7 @@ impl Threads<'_> {
     /// not yet started by then are skipped.
     /// not begun by then are left out.
     pub fn run(&self, parts: usize, part: impl Fn(usize) + Sync) {
-        let (Some(table), Ok(count)) = (self.table, u32::try_from(parts)) else {
+        let (Some(host), Ok(count)) = (self.host, u32::try_from(parts)) else {
             return (0..parts).for_each(part);
         };
         if parts <= 1 {
@@ -83,14 +71,13 @@ impl Threads<'_> {
             caught: Mutex::new(None),
         };
         let data = (&raw const work).cast();
-        // SAFETY: the context was provided with the view of this call; `work` outlives the host's call,
-        // during which its threads share it.
-        let status = unsafe { (table.run)(self.context, count, one, data) };
+        // SAFETY: `work` outlives the host's call, during which its threads share it.
+        let done = unsafe { host.run(count, one, data) };
         let caught = work.caught.into_inner();
         if let Some(caught) = caught.unwrap_or_else(PoisonError::into_inner) {
             caught.go_on();
         }
-        if status != Status::OK.0 {
+        if done.is_err() {
             (0..parts).for_each(part);
         }
     }
@@ -189,57 +176,75 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::ext::Part;
+    use crate::ext::{Part, PartAbi, Refusal, Served, ThreadsTable};
 
     /// A host with three threads that starts new ones for each call.
-    static TABLE: ThreadsTable = ThreadsTable { count, run };
+    /// A host of three threads.
+    struct Three;
 
-    unsafe extern "C" fn count(_context: *const c_void) -> u32 {
-        3
+    /// A host that refuses.
+    struct Refusing;
+
+    // SAFETY: there are no contexts.
+    unsafe impl Served for Three {
+        unsafe fn of<'a>(_context: *const c_void) -> Option<&'a Three> {
+            Some(&Three)
+        }
     }
 
-    unsafe extern "C" fn run(
-        _context: *const c_void,
-        parts: u32,
-        part: unsafe extern "C" fn(data: *const c_void, index: u32),
-        data: *const c_void,
-    ) -> u32 {
-        // SAFETY: the caller guarantees that `part` may be called with `data` on any thread.
-        let part = unsafe { Part::new(part, data) };
-        std::thread::scope(|scope| {
-            for index in 0..parts {
-                let part = &part;
-                // SAFETY: each index below `parts` is passed once.
-                scope.spawn(move || unsafe { part.call(index) });
-            }
-        });
-        Status::OK.0
+    // SAFETY: there are no contexts.
+    unsafe impl Served for Refusing {
+        unsafe fn of<'a>(_context: *const c_void) -> Option<&'a Refusing> {
+            Some(&Refusing)
+        }
     }
 
-    unsafe extern "C" fn refusing(
-        _context: *const c_void,
-        _parts: u32,
-        _part: unsafe extern "C" fn(data: *const c_void, index: u32),
-        _data: *const c_void,
-    ) -> u32 {
-        Status::INVALID.0
+    impl crate::ext::Threads for Three {
+        fn count(&self) -> u32 {
+            3
+        }
+
+        unsafe fn run(
+            &self,
+            parts: u32,
+            part: PartAbi,
+            data: *const c_void,
+        ) -> Result<(), Refusal> {
+            // SAFETY: the caller guarantees that `part` may be called with `data` on any thread.
+            let part = unsafe { Part::new(part, data) };
+            std::thread::scope(|scope| {
+                for index in 0..parts {
+                    let part = &part;
+                    // SAFETY: each index below `parts` is passed once.
+                    scope.spawn(move || unsafe { part.call(index) });
+                }
+            });
+            Ok(())
+        }
     }
+
+    impl crate::ext::Threads for Refusing {
+        fn count(&self) -> u32 {
+            3
+        }
+
+        unsafe fn run(&self, _: u32, _: PartAbi, _: *const c_void) -> Result<(), Refusal> {
+            Err(Refusal::invalid(""))
+        }
+    }
+
+    static TABLE: ThreadsTable = ThreadsTable::of::<Three>();
+    static REFUSING: ThreadsTable = ThreadsTable::of::<Refusing>();
 
     fn threads(table: Option<&'static ThreadsTable>) -> Threads<'static> {
         Threads {
-            table,
-            context: std::ptr::null(),
-            call: PhantomData,
-            thread: PhantomData,
+            // SAFETY: both hosts have no contexts.
+            host: table.map(|table| unsafe { ThreadsClient::new(table, std::ptr::null()) }),
         }
     }
 
     #[test]
     fn every_part_is_done_once_whatever_the_host_lends() {
-        static REFUSING: ThreadsTable = ThreadsTable {
-            count,
-            run: refusing,
-        };
         for table in [None, Some(&TABLE), Some(&REFUSING)] {
             for parts in [0, 1, 2, 7] {
                 let done: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();

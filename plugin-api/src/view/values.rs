@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::TaskView;
-use crate::abi::{ErrorAbi, Status, TextAbi};
+use crate::abi::{Status, TextAbi};
 use crate::error::outcome;
-use crate::ext::{Collection, Keep, TensorAbi, ValuesTable};
+use crate::ext::{Collection, Keep, TensorAbi};
 use crate::tensor::{Element, MOST_DIMENSIONS, TensorMut};
 use crate::{Context, HookError, Result};
 
@@ -98,15 +98,10 @@ impl TaskView<'_> {
     /// Withdraws the value or tensor published under a name; does nothing if there is none.
     #[track_caller]
     pub fn retract(&mut self, name: &str) -> Result<()> {
-        let table = Self::table(self.tables.values, ValuesTable::ID)?;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; name and error are borrowed for the call.
-        let status =
-            unsafe { (table.remove)(self.abi.context, TextAbi::new(name), &raw mut error) };
-        if status == Status::NOT_FOUND.0 {
-            return Ok(());
+        match self.host.values()?.remove(name) {
+            Err(refusal) if refusal.status == Status::NOT_FOUND => Ok(()),
+            answer => outcome(answer),
         }
-        outcome(status, &error)
     }
 
     #[track_caller]
@@ -116,20 +111,9 @@ impl TaskView<'_> {
         name: &str,
         value: &T,
     ) -> Result<()> {
-        let table = Self::table(self.tables.values, ValuesTable::ID)?;
+        let values = self.host.values()?;
         let json = serde_json::to_string(value).context("the value can't be written as JSON")?;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; name, text and error are borrowed for the call.
-        let status = unsafe {
-            (table.set)(
-                self.abi.context,
-                keep as u32,
-                TextAbi::new(name),
-                TextAbi::new(&json),
-                &raw mut error,
-            )
-        };
-        outcome(status, &error)
+        outcome(values.set(keep as u32, name, &json))
     }
 
     #[track_caller]
@@ -138,20 +122,8 @@ impl TaskView<'_> {
         keep: Keep,
         name: &str,
     ) -> Result<Option<T>> {
-        let table = Self::table(self.tables.values, ValuesTable::ID)?;
-        let mut json = TextAbi::EMPTY;
-        // SAFETY: the context was provided with this view; the name is borrowed for the call, and the host
-        // keeps the text until something is published, which requires exclusive use of this view.
-        let text = unsafe {
-            let status = (table.get)(
-                self.abi.context,
-                keep as u32,
-                TextAbi::new(name),
-                &raw mut json,
-            );
-            (status == 0).then(|| json.read()).flatten()
-        };
-        let Some(text) = text else {
+        // The host keeps the text until something is published, which requires exclusive use of this view.
+        let Some(text) = self.host.values()?.get(keep as u32, name) else {
             return Ok(None);
         };
         let value = serde_json::from_str(text);
@@ -168,7 +140,7 @@ impl TaskView<'_> {
         shape: &[usize],
         elements: &[T],
     ) -> Result<()> {
-        let table = Self::table(self.tables.values, ValuesTable::ID)?;
+        let values = self.host.values()?;
         let count = shape
             .iter()
             .try_fold(1_usize, |count, &size| count.checked_mul(size));
@@ -200,18 +172,7 @@ impl TaskView<'_> {
             type_bits,
             ..TensorAbi::EMPTY
         };
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; the tensor, which the host only reads, its shape
-        // and strides and the error are borrowed for the call.
-        let status = unsafe {
-            (table.set_tensor)(
-                self.abi.context,
-                keep as u32,
-                TextAbi::new(name),
-                &raw const tensor,
-                &raw mut error,
-            )
-        };
-        outcome(status, &error)
+        // SAFETY: the tensor, which the host only reads, its shape and strides are borrowed for the call.
+        outcome(unsafe { values.set_tensor(keep as u32, name, &tensor) })
     }
 }

@@ -4,9 +4,9 @@ use std::ptr;
 
 use super::TaskView;
 use crate::Result;
-use crate::abi::{ErrorAbi, Status};
+use crate::abi::Status;
 use crate::error::outcome;
-use crate::ext::{Change, Collection, Combination, Reduction, VectorsAbi, VectorsTable};
+use crate::ext::{Change, Collection, Combination, Reduction, VectorsAbi};
 
 /// Tensors of a collection for the host's passes over them, kept by a hook from call to call.
 ///
@@ -102,28 +102,14 @@ impl Vectors {
     /// If there is no tensor with one of the names.
     #[track_caller]
     pub fn reduce(&mut self, task: &TaskView<'_>, reduction: Reduction) -> Result<&[f64]> {
-        let table = TaskView::table(task.tables.vectors, VectorsTable::ID)?;
+        let vectors = task.host.vectors()?;
         let found = self.find(task)?;
         let (kind, number) = reduction.numbers();
         let results = &mut self.results;
         loop {
-            let mut needed = 0;
-            let mut error = ErrorAbi::new();
-            // SAFETY: the context was provided with this view; the indices, the results and the rest are borrowed for the
-            // call, and there is room for as many results as is said.
-            let status = unsafe {
-                (table.reduce)(
-                    task.abi.context,
-                    kind,
-                    number,
-                    &raw const found,
-                    results.as_mut_ptr(),
-                    results.len(),
-                    &raw mut needed,
-                    &raw mut error,
-                )
-            };
-            outcome(status, &error)?;
+            // SAFETY: the indices are borrowed for the call.
+            let needed = unsafe { vectors.reduce(kind, number, &found, results) };
+            let needed = outcome(needed)?;
             if let Some(found) = results.get(..needed) {
                 // The borrow checker takes a returned slice for one of every turn of the loop.
                 let length = found.len();
@@ -142,24 +128,13 @@ impl Vectors {
     /// If they may not be changed at this point, are not of floats, are not as many as the numbers of the change.
     #[track_caller]
     pub fn change(&mut self, task: &mut TaskView<'_>, change: Change<'_>) -> Result<()> {
-        let table = TaskView::table(task.tables.vectors, VectorsTable::ID)?;
+        let vectors = task.host.vectors()?;
         let found = self.find(task)?;
-        let mut error = ErrorAbi::new();
-        let status = change.send(|kind, numbers| {
-            // SAFETY: the context was provided with this view; all else is borrowed for the call. The view is borrowed
-            // exclusively, so no other view of the tensors exists.
-            unsafe {
-                (table.change)(
-                    task.abi.context,
-                    kind,
-                    &raw const found,
-                    numbers.as_ptr(),
-                    numbers.len(),
-                    &raw mut error,
-                )
-            }
-        });
-        outcome(status, &error)
+        outcome(change.send(|kind, numbers| {
+            // SAFETY: the indices are borrowed for the call. The view is borrowed exclusively, so no other view of the tensors
+            // exists.
+            unsafe { vectors.change(kind, &found, numbers) }
+        }))
     }
 
     /// Combines each tensor with that of `from` at the same place, or changes none if there is an error.
@@ -174,22 +149,11 @@ impl Vectors {
         from: &mut Vectors,
         combination: Combination,
     ) -> Result<()> {
-        let table = TaskView::table(task.tables.vectors, VectorsTable::ID)?;
+        let vectors = task.host.vectors()?;
         let (found, others) = (self.find(task)?, from.find(task)?);
         let (kind, weight) = combination.numbers();
-        let mut error = ErrorAbi::new();
-        // SAFETY: as in `change_vectors`.
-        let status = unsafe {
-            (table.combine)(
-                task.abi.context,
-                kind,
-                weight,
-                &raw const found,
-                &raw const others,
-                &raw mut error,
-            )
-        };
-        outcome(status, &error)
+        // SAFETY: as in `change`.
+        outcome(unsafe { vectors.combine(kind, weight, &found, &others) })
     }
 }
 
@@ -197,7 +161,7 @@ impl TaskView<'_> {
     /// Whether a collection has a tensor of this name; see [`Tensors::has`](super::Tensors::has).
     #[track_caller]
     pub(super) fn has_tensor(&self, collection: Collection, name: &str) -> Result<bool> {
-        let table = Self::table(self.tables.vectors, VectorsTable::ID)?;
+        let vectors = self.host.vectors()?;
         let Ok(index) = self.index_of(collection, name) else {
             return Ok(false);
         };
@@ -208,26 +172,10 @@ impl TaskView<'_> {
             axis: VectorsAbi::WHOLE,
         };
         let (kind, number) = Reduction::Largest.numbers();
-        let mut needed = 0;
-        let mut error = ErrorAbi::new();
-        // SAFETY: the context was provided with this view; all else is borrowed for the call. Without room for results the host only
-        // counts them.
-        let status = unsafe {
-            (table.reduce)(
-                self.abi.context,
-                kind,
-                number,
-                &raw const found,
-                ptr::null_mut(),
-                0,
-                &raw mut needed,
-                &raw mut error,
-            )
-        };
-        if status == Status::NOT_FOUND.0 {
-            return Ok(false);
+        // SAFETY: the index is borrowed for the call. Without room for results the host only counts them.
+        match unsafe { vectors.reduce(kind, number, &found, &mut []) } {
+            Err(refusal) if refusal.status == Status::NOT_FOUND => Ok(false),
+            answer => Ok(outcome(answer)? > 0),
         }
-        outcome(status, &error)?;
-        Ok(needed > 0)
     }
 }

@@ -49,6 +49,8 @@ named! {
     DeviceAbi => "sconce_device",
     GpuFiguresAbi => "sconce_gpu_figures",
     GpuSpanAbi => "sconce_gpu_span",
+    GroupAbi => "sconce_group",
+    RetainedAbi => "sconce_retained",
 }
 
 // All pointers here lead to named types, which `const` stands before.

@@ -10,8 +10,8 @@ use super::c_type::CType;
 
 /// A type of the interface and its counterpart in `sconce.h`.
 pub(crate) struct Layout {
-    pub(crate) rust: &'static str,
-    pub(crate) c: &'static str,
+    pub(crate) rust: String,
+    pub(crate) c: String,
     /// Assertions of its size and of every field's offset, size and type.
     pub(crate) assertions: String,
 }
@@ -19,22 +19,22 @@ pub(crate) struct Layout {
 /// Lists types with all their fields: one that is left out does not compile.
 macro_rules! layouts {
     ($($rust:ident => $c:ident { $($field:ident),* $(,)? })*) => {
-        /// All types that `sconce.h` declares with their fields.
-        pub(crate) fn layouts() -> Vec<Layout> {
+        /// Types that are written by hand.
+        fn written() -> Vec<Layout> {
             vec![$({
                 #[expect(unused_variables, reason = "only all names must be there")]
                 fn has_all_fields(value: &$rust) {
                     let $rust { $($field),* } = value;
                 }
                 let _ = has_all_fields;
-                let mut assertions = whole::<$rust>(stringify!($c));
+                let mut assertions = whole(stringify!($c), size_of::<$rust>(), align_of::<$rust>());
                 $(assertions += &field(
                     stringify!($c),
                     stringify!($field),
                     offset_of!($rust, $field),
                     |value: &$rust| &value.$field,
                 );)*
-                Layout { rust: stringify!($rust), c: stringify!($c), assertions }
+                Layout { rust: stringify!($rust).to_owned(), c: stringify!($c).to_owned(), assertions }
             }),*]
         }
     };
@@ -60,46 +60,59 @@ layouts! {
     CTable => sconce_c_table {
         set_error, read_error, clear_error, append, set_string, json_number, json_bool, json_text,
     }
-    LogTable => sconce_log_table { log }
     MetricAbi => sconce_metric { name, value }
-    MetricsTable => sconce_metrics_table { count, at, get, publish }
     TensorAbi => sconce_tensor {
         data, byte_length, shape, strides, name, flags, dimensions, device_type, device_id, type_code, type_bits,
         type_lanes,
     }
-    TensorsTable => sconce_tensors_table { count, at, find }
-    ValuesTable => sconce_values_table { set, set_tensor, get, remove }
-    RequestsTable => sconce_requests_table { request }
-    TaskTable => sconce_task_table { facts, group_count, group }
+    GroupAbi => sconce_group { name, learning_rate, weight_decay }
     GpuFiguresAbi => sconce_gpu_figures { used, peak, reserved, free, total, utilization }
     GpuSpanAbi => sconce_gpu_span { name, begin, duration, stream }
-    GpuTable => sconce_gpu_table { name, figures, synchronize, record, take }
-    LossTable => sconce_loss_table { current, recent }
-    RunTable => sconce_run_table { elapsed_seconds, remaining_seconds }
-    ResumeTable => sconce_resume_table { flags }
-    RetainTable => sconce_retain_table { retain, release }
-    PlanTable => sconce_plan_table { plan }
-    RanksTable => sconce_ranks_table { rank, size, is_repeated, gather }
-    ClaimsTable => sconce_claims_table { claim }
-    ScreenTable => sconce_screen_table { columns, status }
-    ThreadsTable => sconce_threads_table { count, run }
+    RetainedAbi => sconce_retained { tensor, token }
     VectorsAbi => sconce_vectors { indices, count, collection, axis }
-    VectorsTable => sconce_vectors_table { reduce, change, combine }
     DeviceAbi => sconce_device {
         device_type, device_id, capability_major, capability_minor, name, stream, context,
     }
-    DeviceTable => sconce_device_table { facts, tensor }
     TransportTable => sconce_transport_table {
         open, broadcast, gather, exchange, collect, abort, close,
     }
 }
 
-fn whole<S>(c: &str) -> String {
+/// Tables that the extensions' definitions make. Their prototypes come from these; that they are right is seen where C calls them
+/// (`tests/museum/exhibit.c`).
+fn generated(table: &Declaration) -> Layout {
+    let name = table
+        .id
+        .trim_start_matches("sconce.")
+        .trim_end_matches("/1");
+    let c = format!("sconce_{name}_table");
+    let mut assertions = whole(&c, table.size, align_of::<fn()>());
+    for (field, offset) in table.fields {
+        let _ = writeln!(
+            assertions,
+            "CHECK(offset_of_{c}__{field}, offsetof({c}, {field}) == {offset})"
+        );
+    }
+    let first = name.chars().next().map(|first| first.to_ascii_uppercase());
+    let rust: String = first.into_iter().chain(name.chars().skip(1)).collect();
+    Layout {
+        rust: format!("{rust}Table"),
+        c,
+        assertions,
+    }
+}
+
+/// All types that `sconce.h` declares with their fields.
+pub(crate) fn layouts() -> Vec<Layout> {
+    let mut all = written();
+    all.extend(DECLARATIONS.iter().map(generated));
+    all
+}
+
+fn whole(c: &str, size: usize, align: usize) -> String {
     format!(
-        "\n/* {c} */\nCHECK(size_of_{c}, sizeof({c}) == {})\nstruct {c}_aligned {{ char first; {c} second; }};\n\
-         CHECK(alignment_of_{c}, offsetof(struct {c}_aligned, second) == {})\n",
-        size_of::<S>(),
-        align_of::<S>()
+        "\n/* {c} */\nCHECK(size_of_{c}, sizeof({c}) == {size})\nstruct {c}_aligned {{ char first; {c} second; }};\n\
+         CHECK(alignment_of_{c}, offsetof(struct {c}_aligned, second) == {align})\n"
     )
 }
 

@@ -21,13 +21,14 @@ use std::fs;
 use std::path::Path;
 
 use sconce_plugin_api::abi::API_VERSION;
-use sconce_plugin_api::ext::KNOWN;
+use sconce_plugin_api::ext::{DECLARATIONS, Declaration, KNOWN};
 
 use compiler::{LANGUAGES, Language, compile, directory, has_compilers};
 use layouts::layouts;
 use numbers::{flags, numbers, statuses};
 
 const HEADER: &str = include_str!("../../include/sconce.h");
+const HEADER_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include/sconce.h");
 
 /// Types of the host's that C has only pointers to, and `PluginRoot`, for which `CPlugin` stands in.
 const WITHOUT_FIELDS: [&str; 2] = ["ErrorAbi", "PluginRoot"];
@@ -62,6 +63,45 @@ fn check(test: &str, header: &str, language: Language) -> Result<(), String> {
     fs::write(directory.join("sconce.h"), header).expect("written");
     fs::write(directory.join("assertions.c"), assertions()).expect("written");
     compile(&directory, "assertions.c", language)
+}
+
+/// The tables of extensions in the header are those that their definitions make. `UPDATE_EXPECT=1` writes them.
+#[test]
+fn the_tables_are_those_of_the_definitions() {
+    let mut header = HEADER.to_owned();
+    for Declaration { id, text, .. } in DECLARATIONS {
+        let define = format!(" \"{id}\"\n");
+        let place = if let Some(place) = header.find(&define) {
+            block(&header, place)
+        } else {
+            // A new one, behind the others.
+            let place = header.find("/* ---- Transports");
+            let place = place.expect("there are transports");
+            header.insert(place, '\n');
+            place..place
+        };
+        header.replace_range(place, text);
+    }
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(HEADER_PATH, &header).expect("written");
+        return;
+    }
+    let is_same = header == HEADER;
+    assert!(
+        is_same,
+        "UPDATE_EXPECT=1 cargo test -p sconce-plugin-api --test c_header"
+    );
+}
+
+/// Where an extension's table is: from the comment above the line with its identifier to the table's end.
+fn block(header: &str, identifier: usize) -> std::ops::Range<usize> {
+    let define = header[..identifier].rfind('\n').map_or(0, |end| end + 1);
+    let comment = header[..define].rfind("\n/*").map_or(define, |end| end + 1);
+    // A comment that is not the line's ends elsewhere.
+    let is_its = header[comment..define].find("*/\n") == (define - comment).checked_sub(3);
+    let begin = if is_its { comment } else { define };
+    let end = header[define..].find("_table;\n").expect("a table ends");
+    begin..define + end + "_table;\n".len()
 }
 
 #[test]
@@ -113,13 +153,13 @@ fn a_header_with_a_mistake_is_found() {
         ),
         (
             "an argument is missing",
-            "uint32_t phase, size_t index, sconce_metric",
-            "size_t index, sconce_metric",
+            "(void *instance, uint32_t point, const sconce_view",
+            "(void *instance, const sconce_view",
         ),
         (
             "an argument has another type",
-            "double number, sconce_text text,",
-            "float number, sconce_text text,",
+            "sconce_text pointer, double *value",
+            "sconce_text pointer, float *value",
         ),
         (
             "a result has another type",
@@ -178,22 +218,29 @@ fn sources(folders: &[&str]) -> String {
 
 #[test]
 fn no_type_is_left_out() {
-    let asserted: BTreeSet<&str> = layouts().iter().map(|layout| layout.rust).collect();
+    let asserted: BTreeSet<String> = layouts().into_iter().map(|layout| layout.rust).collect();
     let mut in_rust = BTreeSet::new();
     for item in sources(&["abi", "ext"]).split("#[repr(C)]").skip(1) {
         let name = item.split("pub struct ").nth(1).expect("a type");
         in_rust.extend(name.split_whitespace().next().map(str::to_owned));
     }
+    // The tables that `#[extension]` makes of traits.
+    for item in sources(&["ext"]).split("#[extension(").skip(1) {
+        let name = item.split("pub trait ").nth(1).expect("a trait");
+        in_rust.extend(
+            name.split_whitespace()
+                .next()
+                .map(|name| format!("{name}Table")),
+        );
+    }
     for name in WITHOUT_FIELDS {
         assert!(in_rust.remove(name), "{name}");
     }
-    assert_eq!(
-        in_rust,
-        asserted.iter().map(|&name| name.to_owned()).collect()
-    );
+    assert_eq!(in_rust, asserted);
 
     let declared: BTreeSet<&str> = words_after(HEADER, "typedef struct ");
-    let known = layouts().into_iter().map(|layout| layout.c).chain(OPAQUE);
+    let layouts = layouts();
+    let known = layouts.iter().map(|layout| &*layout.c).chain(OPAQUE);
     assert_eq!(declared, known.collect());
 }
 

@@ -6,13 +6,10 @@
 use candle_core::{Device, Tensor};
 use sconce_ops::vectors::{self, Slices};
 use sconce_plugin_api::abi::Status;
-use sconce_plugin_api::ext::{Change, Collection, Combination, Reduction, VectorsAbi};
+use sconce_plugin_api::ext::{Change, Collection, Combination, Reduction, Refusal, VectorsAbi};
 
 use super::passes::{known, known_change, known_combination};
 use super::shared::BridgeState;
-
-/// Why a pass is refused.
-pub(super) type Refusal = (Status, String);
 
 /// The tensors of a pass.
 pub(super) struct Selection {
@@ -36,20 +33,20 @@ impl Selection {
             .then(|| unsafe { std::slice::from_raw_parts(vectors.indices, vectors.count) });
         let Some(collection) = Collection::from_number(vectors.collection) else {
             let message = "this host has no such tensors".to_owned();
-            return Err((Status::UNSUPPORTED, message));
+            return Err(Refusal::new(Status::UNSUPPORTED, message));
         };
         let count = given.map_or_else(|| shared.tensor_count(collection), <[usize]>::len);
         let mut tensors = Vec::with_capacity(count);
         for place in 0..count {
             let index = given.map_or(place, |given| given[place]);
             if writable && let Some(refusal) = shared.why_not_lent(collection, index) {
-                return Err(refusal);
+                return Err(refusal.into());
             }
             let tensor = if writable {
                 let found = shared.writable_tensor(collection, index);
                 found.map_err(|error| {
                     let name = shared.name_at(collection, index);
-                    (Status::UNSUPPORTED, format!("`{name}`: {error}"))
+                    Refusal::new(Status::UNSUPPORTED, format!("`{name}`: {error}"))
                 })?
             } else {
                 shared.tensor(collection, index)
@@ -61,7 +58,7 @@ impl Selection {
                     tensors.push((tensor, slices));
                 }
                 None if given.is_none() => {}
-                None => return Err((Status::NOT_FOUND, String::new())),
+                None => return Err(Refusal::NOT_FOUND),
             }
         }
         let selection = Selection {
@@ -86,7 +83,7 @@ impl Selection {
             let message = format!(
                 "this host has no reduction {number} of vectors with the parameter {parameter}"
             );
-            return Err((Status::UNSUPPORTED, message));
+            return Err(Refusal::new(Status::UNSUPPORTED, message));
         };
         vectors::reduce_tensors(&self.tensors, reduction).map_err(failed)
     }
@@ -99,14 +96,14 @@ impl Selection {
     ) -> Result<(), Refusal> {
         let Some(change) = Change::from_numbers(number, given).and_then(known_change) else {
             let message = format!("this host has no change {number} of vectors by {given:?}");
-            return Err((Status::UNSUPPORTED, message));
+            return Err(Refusal::new(Status::UNSUPPORTED, message));
         };
         if let vectors::Change::ScaleSlices(factors) = change
             && factors.len() != self.slice_count()
         {
             let (count, given) = (self.slice_count(), factors.len());
             let message = format!("there are {count} slices, and {given} factors for them");
-            return Err((Status::INVALID, message));
+            return Err(Refusal::new(Status::INVALID, message));
         }
         self.check_apart(&[])?;
         self.check_floats(shared)?;
@@ -124,13 +121,13 @@ impl Selection {
         let known = Combination::from_numbers(number, weight).and_then(known_combination);
         let Some(combination) = known else {
             let message = format!("this host has no combination {number} of vectors");
-            return Err((Status::UNSUPPORTED, message));
+            return Err(Refusal::new(Status::UNSUPPORTED, message));
         };
         self.check_apart(&from.tensors)?;
         if self.tensors.len() != from.tensors.len() {
             let (onto, from) = (self.tensors.len(), from.tensors.len());
             let message = format!("{onto} tensors can't be combined with {from}");
-            return Err((Status::INVALID, message));
+            return Err(Refusal::new(Status::INVALID, message));
         }
         let tensors = |selection: &Selection| -> Result<Vec<Tensor>, Refusal> {
             let tensors = selection.tensors.iter();
@@ -146,7 +143,7 @@ impl Selection {
                     one.dims(),
                     other.dims()
                 );
-                return Err((Status::INVALID, message));
+                return Err(Refusal::new(Status::INVALID, message));
             }
         }
         if !matches!(combination, vectors::Combination::Copy) {
@@ -178,7 +175,7 @@ impl Selection {
             "`{name}` has elements of the type {:?}, which are not changed in passes; f32 and f64 are",
             tensor.dtype()
         );
-        Err((Status::UNSUPPORTED, message))
+        Err(Refusal::new(Status::UNSUPPORTED, message))
     }
 
     /// Refuses tensors that are written to and share elements with each other, or with others that are read.
@@ -213,7 +210,7 @@ impl Selection {
             }
             if start < written || is_written && start < read {
                 let message = "two of the tensors share elements, and one is written to".to_owned();
-                return Err((Status::INVALID, message));
+                return Err(Refusal::new(Status::INVALID, message));
             }
             let reach = if is_written { &mut written } else { &mut read };
             *reach = end.max(*reach);
@@ -254,7 +251,7 @@ fn on_device(
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
 fn failed(error: candle_core::Error) -> Refusal {
-    (Status::ERROR, format!("the device failed: {error}"))
+    Refusal::new(Status::ERROR, format!("the device failed: {error}"))
 }
 
 impl super::exposed::Exposed {

@@ -5,7 +5,7 @@
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
 //! claimed (`claims`); `lent` gives access to the tensors by collection and index, `host_copies` are what hooks see of tensors on a
 //! device, `passes` reduces, changes and combines
-//! whole collections of them, and `device_passes` does so on a device. `tables` are the functions that plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
+//! whole collections of them, and `device_passes` does so on a device. `tables` are the functions that plugins call, which implement the traits of `sconce_plugin_api::ext`. A [`RanksView`]
 //! is this process among those that train together. `deferred` has losses and metrics that are still on a device, `gpu` that device.
 //! `journal` has what a call has changed, until it is known to have happened; `transaction` undoes it otherwise. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
@@ -23,7 +23,6 @@ mod claims;
 mod deferred;
 mod deferred_metrics;
 mod device_passes;
-mod entry;
 mod exposed;
 mod gpu;
 mod host_copies;
@@ -40,15 +39,15 @@ mod witness;
 
 pub use deferred::{DeferredBatch, DeferredMeasure, DeferredMeasures, ReadLoss};
 pub use deferred_metrics::DeferredMetrics;
-pub(crate) use entry::refuse;
 pub use exposed::{Exposed, ModuleTensors};
 pub use gpu::RunGpu;
 pub use host_copies::CopyCosts;
 pub use host_copies::{VARIABLE as HOST_COPIES, always_copies};
-pub(crate) use passes::{Passes, Results};
+pub(crate) use passes::Passes;
 pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
+pub(crate) use tables::state_of;
 pub use tables::{C_TABLE, LossQueries, NO_MESSAGE, lent_before, readable, set_root};
 pub use tables::{EXTENSIONS, root};
 pub(crate) use transaction::{begin_transaction, commit, roll_back};

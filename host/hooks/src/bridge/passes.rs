@@ -4,154 +4,117 @@
 //! the copies that it was lent.
 
 use std::borrow::Cow;
-use std::ffi::c_void;
 use std::slice;
 
 use sconce_ops::vectors::{self, Slices};
-use sconce_plugin_api::abi::{ErrorAbi, Status};
+use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    Change, Combination, LentVectors, Reduction, TensorAbi, TensorsTable, VectorsAbi,
+    Change, Combination, LentVectors, Reduction, Refusal, TensorAbi, Tensors, VectorsAbi,
 };
 use sconce_plugin_api::tensor::{DType, Tensor};
-
-use super::refuse;
 
 /// What an element of a pass costs, in operations: mostly its way from memory.
 const EACH: usize = 8;
 
-/// Passes over the tensors that a table lends.
-pub(crate) struct Passes {
-    pub(crate) tensors: &'static TensorsTable,
+/// Passes over the tensors that a host lends itself.
+pub(crate) struct Passes<'host, H> {
+    pub(crate) host: &'host H,
     /// Number of threads for this many operations.
     pub(crate) threads: fn(usize) -> usize,
 }
 
-/// Where a plugin wants the results of a reduction.
-#[derive(Clone, Copy)]
-pub(crate) struct Results {
-    pub(crate) first: *mut f64,
-    pub(crate) capacity: usize,
-    pub(crate) needed: *mut usize,
-}
-
-impl Passes {
-    /// Answers `reduce` of the table.
+impl<H: Tensors> Passes<'_, H> {
+    /// As `reduce` of the extension.
     ///
     /// # Safety
     ///
-    /// The context is that of this call, for which all else is borrowed, each of it or null.
+    /// The indices of the vectors are borrowed for the call.
     pub(crate) unsafe fn reduce(
         &self,
-        context: *const c_void,
         (reduction, number): (u32, f64),
-        vectors: *const VectorsAbi,
-        into: Results,
-        error: *mut ErrorAbi,
-    ) -> u32 {
+        vectors: &VectorsAbi,
+        results: &mut [f64],
+    ) -> Result<usize, Refusal> {
+        let Some(reduction) = Reduction::from_numbers(reduction, number).and_then(known) else {
+            return Err(unsupported(format!(
+                "this host has no reduction {reduction} of vectors with the parameter {number}"
+            )));
+        };
         // SAFETY: guaranteed by the caller.
-        unsafe {
-            let Some(reduction) = Reduction::from_numbers(reduction, number).and_then(known) else {
-                let message = format!(
-                    "this host has no reduction {reduction} of vectors with the parameter {number}"
-                );
-                return refuse(error, Status::UNSUPPORTED, &message);
-            };
-            let lent = match LentVectors::lend(self.tensors, context, vectors, false, error) {
-                Ok(lent) => lent,
-                Err(status) => return status.0,
-            };
-            let Some(needed) = into.needed.as_mut() else {
-                return Status::INVALID.0;
-            };
-            *needed = lent.slice_count();
-            if *needed > into.capacity || *needed == 0 {
-                return Status::OK.0;
-            }
-            let numbers: Result<Vec<_>, String> =
-                lent.tensors.iter().map(|one| Numbers::of(one)).collect();
-            let numbers = match numbers {
-                Ok(numbers) => numbers,
-                Err(message) => return refuse(error, Status::UNSUPPORTED, &message),
-            };
-            let results = slice::from_raw_parts_mut(into.first, *needed);
-            let threads = self.threads_for(&lent.tensors);
-            let slices: Vec<Slices> = lent.tensors.iter().map(|one| slices(&lent, one)).collect();
-            let mut written = 0;
-            // Neighbours of the same type in one pass.
-            let mut start = 0;
-            for group in numbers.chunk_by(|one, other| one.is_single() == other.is_single()) {
-                let slices = &slices[start..start + group.len()];
-                let found = if group[0].is_single() {
-                    let group: Vec<_> = singles(group).zip(slices.iter().copied()).collect();
-                    vectors::reduce(threads, &group, reduction)
-                } else {
-                    let group: Vec<_> = doubles(group).zip(slices.iter().copied()).collect();
-                    vectors::reduce(threads, &group, reduction)
-                };
-                results[written..written + found.len()].copy_from_slice(&found);
-                written += found.len();
-                start += group.len();
-            }
+        let lent = unsafe { LentVectors::lend(self.host, vectors, false) }?;
+        let needed = lent.slice_count();
+        if needed > results.len() || needed == 0 {
+            return Ok(needed);
         }
-        Status::OK.0
+        // SAFETY: the tensors are lent for the call.
+        let numbers = (lent.tensors.iter()).map(|one| unsafe { Numbers::of(one) });
+        let numbers: Vec<_> = numbers.collect::<Result<_, _>>().map_err(unsupported)?;
+        let threads = self.threads_for(&lent.tensors);
+        let slices: Vec<Slices> = lent.tensors.iter().map(|one| slices(&lent, one)).collect();
+        let mut written = 0;
+        // Neighbours of the same type in one pass.
+        let mut start = 0;
+        for group in numbers.chunk_by(|one, other| one.is_single() == other.is_single()) {
+            let slices = &slices[start..start + group.len()];
+            let found = if group[0].is_single() {
+                let group: Vec<_> = singles(group).zip(slices.iter().copied()).collect();
+                vectors::reduce(threads, &group, reduction)
+            } else {
+                let group: Vec<_> = doubles(group).zip(slices.iter().copied()).collect();
+                vectors::reduce(threads, &group, reduction)
+            };
+            results[written..written + found.len()].copy_from_slice(&found);
+            written += found.len();
+            start += group.len();
+        }
+        Ok(needed)
     }
 
-    /// Answers `change` of the table.
+    /// As `change` of the extension.
     ///
     /// # Safety
     ///
     /// As of [`Passes::reduce`].
     pub(crate) unsafe fn change(
         &self,
-        context: *const c_void,
         change: u32,
-        vectors: *const VectorsAbi,
-        (numbers, count): (*const f64, usize),
-        error: *mut ErrorAbi,
-    ) -> u32 {
+        vectors: &VectorsAbi,
+        given: &[f64],
+    ) -> Result<(), Refusal> {
+        let Some(change) = Change::from_numbers(change, given).and_then(known_change) else {
+            return Err(unsupported(format!(
+                "this host has no change {change} of vectors by {given:?}"
+            )));
+        };
         // SAFETY: guaranteed by the caller.
-        unsafe {
-            let given: &[f64] = if numbers.is_null() {
-                &[]
-            } else {
-                slice::from_raw_parts(numbers, count)
-            };
-            let Some(change) = Change::from_numbers(change, given).and_then(known_change) else {
-                let message = format!("this host has no change {change} of vectors by {given:?}");
-                return refuse(error, Status::UNSUPPORTED, &message);
-            };
-            let lent = match LentVectors::lend(self.tensors, context, vectors, true, error) {
-                Ok(lent) => lent,
-                Err(status) => return status.0,
-            };
-            if let Err(status) = lent.check_apart(&[], error) {
-                return status.0;
-            }
-            let factors = match change {
-                vectors::Change::ScaleSlices(factors) => Some(factors.len()),
-                _ => None,
-            };
-            let count = lent.slice_count();
-            if let Some(given) = factors.filter(|given| *given != count) {
-                let message = format!("there are {count} slices, and {given} factors for them");
-                return refuse(error, Status::INVALID, &message);
-            }
-            for tensor in &lent.tensors {
-                if let Err(message) = float_type(tensor) {
-                    return refuse(error, Status::UNSUPPORTED, &message);
+        let lent = unsafe { LentVectors::lend(self.host, vectors, true) }?;
+        lent.check_apart(&[])?;
+        let factors = match change {
+            vectors::Change::ScaleSlices(factors) => Some(factors.len()),
+            _ => None,
+        };
+        let count = lent.slice_count();
+        if let Some(given) = factors.filter(|given| *given != count) {
+            return Err(Refusal::invalid(format!(
+                "there are {count} slices, and {given} factors for them"
+            )));
+        }
+        for tensor in &lent.tensors {
+            float_type(tensor).map_err(unsupported)?;
+        }
+        let threads = self.threads_for(&lent.tensors);
+        let mut first = 0;
+        for group in lent.tensors.chunk_by(|one, other| bits(one) == bits(other)) {
+            let of_group: usize = group.iter().map(|one| lent.slices(one).0).sum();
+            let change = match change {
+                vectors::Change::ScaleSlices(factors) => {
+                    vectors::Change::ScaleSlices(&factors[first..first + of_group])
                 }
-            }
-            let threads = self.threads_for(&lent.tensors);
-            let mut first = 0;
-            for group in lent.tensors.chunk_by(|one, other| bits(one) == bits(other)) {
-                let of_group: usize = group.iter().map(|one| lent.slices(one).0).sum();
-                let change = match change {
-                    vectors::Change::ScaleSlices(factors) => {
-                        vectors::Change::ScaleSlices(&factors[first..first + of_group])
-                    }
-                    other => other,
-                };
-                first += of_group;
+                other => other,
+            };
+            first += of_group;
+            // SAFETY: the tensors are lent for writing, for the call, and no two share elements.
+            unsafe {
                 if bits(&group[0]) == 32 {
                     let mut group: Vec<_> = (group.iter())
                         .map(|one| (elements_mut::<f32>(one), slices(&lent, one)))
@@ -165,64 +128,58 @@ impl Passes {
                 }
             }
         }
-        Status::OK.0
+        Ok(())
     }
 
-    /// Answers `combine` of the table.
+    /// As `combine` of the extension.
     ///
     /// # Safety
     ///
     /// As of [`Passes::reduce`].
     pub(crate) unsafe fn combine(
         &self,
-        context: *const c_void,
         (combination, weight): (u32, f64),
-        onto: *const VectorsAbi,
-        from: *const VectorsAbi,
-        error: *mut ErrorAbi,
-    ) -> u32 {
+        onto: &VectorsAbi,
+        from: &VectorsAbi,
+    ) -> Result<(), Refusal> {
+        let known = Combination::from_numbers(combination, weight);
+        let Some(combination) = known.and_then(known_combination) else {
+            return Err(unsupported(format!(
+                "this host has no combination {combination} of vectors"
+            )));
+        };
         // SAFETY: guaranteed by the caller.
+        let (from, onto) = unsafe {
+            let from = LentVectors::lend(self.host, from, false)?;
+            (from, LentVectors::lend(self.host, onto, true)?)
+        };
+        onto.check_apart(&from.tensors)?;
+        if onto.tensors.len() != from.tensors.len() {
+            let (onto, from) = (onto.tensors.len(), from.tensors.len());
+            return Err(Refusal::invalid(format!(
+                "{onto} tensors can't be combined with {from}"
+            )));
+        }
+        let pairs = || onto.tensors.iter().zip(&from.tensors);
+        for (one, other) in pairs() {
+            check_pair(one, other, combination)
+                .map_err(|(status, message)| Refusal::new(status, message))?;
+        }
+        let threads = self.threads_for(&onto.tensors);
+        let (singles, others): (Vec<_>, Vec<_>) =
+            pairs().partition(|(one, _)| float_type(one).is_ok() && bits(one) == 32);
+        let (doubles, others): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .partition(|(one, _)| float_type(one).is_ok());
+        // SAFETY: the tensors are lent for the call, those of `onto` for writing, and share no elements.
         unsafe {
-            let known = Combination::from_numbers(combination, weight);
-            let Some(combination) = known.and_then(known_combination) else {
-                let message = format!("this host has no combination {combination} of vectors");
-                return refuse(error, Status::UNSUPPORTED, &message);
-            };
-            let from = match LentVectors::lend(self.tensors, context, from, false, error) {
-                Ok(lent) => lent,
-                Err(status) => return status.0,
-            };
-            let onto = match LentVectors::lend(self.tensors, context, onto, true, error) {
-                Ok(lent) => lent,
-                Err(status) => return status.0,
-            };
-            if let Err(status) = onto.check_apart(&from.tensors, error) {
-                return status.0;
-            }
-            if onto.tensors.len() != from.tensors.len() {
-                let (onto, from) = (onto.tensors.len(), from.tensors.len());
-                let message = format!("{onto} tensors can't be combined with {from}");
-                return refuse(error, Status::INVALID, &message);
-            }
-            let pairs = || onto.tensors.iter().zip(&from.tensors);
-            for (one, other) in pairs() {
-                if let Err((status, message)) = check_pair(one, other, combination) {
-                    return refuse(error, status, &message);
-                }
-            }
-            let threads = self.threads_for(&onto.tensors);
-            let (singles, others): (Vec<_>, Vec<_>) =
-                pairs().partition(|(one, _)| float_type(one).is_ok() && bits(one) == 32);
-            let (doubles, others): (Vec<_>, Vec<_>) = others
-                .into_iter()
-                .partition(|(one, _)| float_type(one).is_ok());
             combine_all::<f32>(threads, &singles, combination);
             combine_all::<f64>(threads, &doubles, combination);
             for (one, other) in others {
                 bytes_mut(one).copy_from_slice(bytes_of(other));
             }
         }
-        Status::OK.0
+        Ok(())
     }
 
     fn threads_for(&self, tensors: &[TensorAbi]) -> usize {
@@ -233,6 +190,10 @@ impl Passes {
                 .saturating_mul(EACH),
         )
     }
+}
+
+fn unsupported(message: String) -> Refusal {
+    Refusal::new(Status::UNSUPPORTED, message)
 }
 
 /// The elements of a tensor that is read.

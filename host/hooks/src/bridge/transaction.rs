@@ -5,9 +5,9 @@
 
 use std::ffi::c_void;
 
-use super::entry::shared;
 use super::journal::Change;
 use super::shared::BridgeState;
+use super::state_of;
 
 impl BridgeState<'_> {
     /// Undoes the call, the last change first; returns whether other ranks have seen something of it.
@@ -49,7 +49,7 @@ impl BridgeState<'_> {
 /// `context` must be null or the argument that the host gave for this call.
 pub(crate) unsafe fn begin_transaction(context: *const c_void) {
     // SAFETY: guaranteed by the caller.
-    if let Some(shared) = unsafe { shared(context) } {
+    if let Some(shared) = unsafe { state_of(context) } {
         shared.journal.open();
     }
 }
@@ -61,7 +61,7 @@ pub(crate) unsafe fn begin_transaction(context: *const c_void) {
 /// As for [`begin_transaction`].
 pub(crate) unsafe fn commit(context: *const c_void) {
     // SAFETY: guaranteed by the caller.
-    if let Some(shared) = unsafe { shared(context) } {
+    if let Some(shared) = unsafe { state_of(context) } {
         shared.journal.forget();
     }
 }
@@ -73,7 +73,7 @@ pub(crate) unsafe fn commit(context: *const c_void) {
 /// As for [`begin_transaction`].
 pub(crate) unsafe fn roll_back(context: *const c_void) -> bool {
     // SAFETY: guaranteed by the caller.
-    unsafe { shared(context) }.is_some_and(BridgeState::roll_back)
+    unsafe { state_of(context) }.is_some_and(BridgeState::roll_back)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use sconce_plugin_api::ext::{Answer, HostCall, Refusal, Travels};
 use serde::{Deserialize, Serialize};
 
 /// What the parent wants; the child answers with [`Word`]s, the last of which is [`Word::Return`].
@@ -123,35 +124,16 @@ pub(super) struct Return<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// A call of one of the host's functions.
+/// What the child asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Ask<'a> {
-    Log(u32, &'a str),
-    Status(&'a str),
-    Columns,
-    MetricCount(u32),
-    MetricAt(u32, u64),
-    MetricGet(u32, &'a str),
-    Publish(&'a str, f64),
-    TensorCount(u32),
-    TensorFind(u32, &'a str),
-    /// Collection, index, whether it is to be written to.
+    /// A call of one of the host's functions, as it was made.
+    #[serde(borrow)]
+    Host(HostCall<'a>),
+    /// A tensor: collection, index, whether it is to be written to.
     TensorAt(u32, u64, bool),
-    ValueGet(u32, &'a str),
-    ValueSet(u32, &'a str, &'a str),
-    /// Lifetime and name; the elements are at the offset of the child's arena.
-    ValueSetTensor(u32, &'a str, TensorForm, u64),
-    ValueRemove(&'a str),
-    Request(u32, f64, &'a str),
-    Facts,
-    GroupCount,
-    Group(u64),
-    Elapsed,
-    Remaining,
-    ResumeFlags,
-    Plan,
-    Claim(&'a str),
-    IsRepeated,
+    /// Lifetime and name of a tensor to publish; the elements are at the offset of the child's arena.
+    SetTensor(u32, &'a str, TensorForm, u64),
     /// What every rank gathers.
     Gather(&'a [u8]),
 }
@@ -161,52 +143,71 @@ pub(super) const MOST_PREFETCHED: usize = 64;
 
 impl Ask<'_> {
     /// Whether what others answer may be different after it.
-    pub(super) fn has_effect(&self) -> bool {
-        matches!(
-            self,
-            Ask::Publish(..)
-                | Ask::ValueSet(..)
-                | Ask::ValueSetTensor(..)
-                | Ask::ValueRemove(_)
-                | Ask::Request(..)
-                | Ask::Claim(_)
-        )
+    pub(super) const fn has_effect(&self) -> bool {
+        match self {
+            Ask::Host(call) => call.has_effect(),
+            Ask::SetTensor(..) => true,
+            Ask::TensorAt(..) | Ask::Gather(_) => false,
+        }
     }
 
     /// Whether the answer can be given in advance: it has no effect, and is short.
-    pub(super) fn can_be_prefetched(&self) -> bool {
-        matches!(
-            self,
-            Ask::Columns
-                | Ask::MetricCount(_)
-                | Ask::MetricAt(..)
-                | Ask::MetricGet(..)
-                | Ask::TensorCount(_)
-                | Ask::TensorFind(..)
-                | Ask::ValueGet(..)
-                | Ask::GroupCount
-                | Ask::Group(_)
-                | Ask::Elapsed
-                | Ask::Remaining
-                | Ask::IsRepeated
-        )
+    pub(super) const fn can_be_prefetched(&self) -> bool {
+        matches!(self, Ask::Host(call) if call.is_ahead())
     }
 }
 
 /// The host's answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reply<'a> {
-    pub(super) status: u32,
-    /// A number, count, index or flags.
-    pub(super) count: u64,
-    pub(super) number: f64,
-    /// A name or JSON.
-    pub(super) text: &'a str,
-    /// Why it was refused.
-    pub(super) message: &'a str,
+    #[serde(borrow)]
+    pub(super) answer: Answer<'a>,
     pub(super) tensor: Option<LentTensor>,
     /// What all ranks have gathered.
     pub(super) bytes: Cow<'a, [u8]>,
+}
+
+impl Reply<'_> {
+    /// A refusal.
+    pub(super) fn refused(refusal: Refusal) -> Reply<'static> {
+        Reply::from(Travels::answer(Err::<(), _>(refusal)))
+    }
+
+    /// With texts that outlive the message.
+    pub(super) fn into_owned(self) -> Reply<'static> {
+        let Answer {
+            status,
+            count,
+            number,
+            text,
+            message,
+        } = self.answer;
+        Reply {
+            answer: Answer {
+                status,
+                count,
+                number,
+                text: text.into_owned().into(),
+                message: message.into_owned().into(),
+            },
+            tensor: self.tensor,
+            bytes: self.bytes.into_owned().into(),
+        }
+    }
+
+    /// What the call returns that has no other value.
+    pub(super) fn done(&self) -> Result<(), Refusal> {
+        Travels::read(&self.answer, &mut |_| "")
+    }
+}
+
+impl<'a> From<Answer<'a>> for Reply<'a> {
+    fn from(answer: Answer<'a>) -> Reply<'a> {
+        Reply {
+            answer,
+            ..Reply::default()
+        }
+    }
 }
 
 /// Type and shape of a tensor.

@@ -1,13 +1,10 @@
 //! How a host finds the tensors of a pass: through its own `sconce.tensors/1`.
 
-use std::ffi::c_void;
 use std::slice;
 
-use abi_stable::std_types::RString;
-
 use super::VectorsAbi;
-use crate::abi::{ErrorAbi, Status};
-use crate::ext::{TensorAbi, TensorsTable};
+use crate::abi::Status;
+use crate::ext::{Refusal, TensorAbi, Tensors, lent};
 
 /// Tensors that a host lends itself for a pass.
 #[derive(Debug)]
@@ -18,47 +15,31 @@ pub struct LentVectors {
 }
 
 impl LentVectors {
-    /// Lends the tensors that a plugin asks for. If this is refused, the reason is in `error`.
+    /// Lends the tensors that a plugin asks for.
+    ///
+    /// # Errors
+    ///
+    /// The host's, for a tensor that can't be lent.
     ///
     /// # Safety
     ///
-    /// `context` is that of this call, for which `vectors`, its indices and `error` are borrowed, each of them or null.
-    pub unsafe fn lend(
-        table: &TensorsTable,
-        context: *const c_void,
-        vectors: *const VectorsAbi,
+    /// The indices are borrowed for the call, as many as are said.
+    pub unsafe fn lend<H: Tensors>(
+        host: &H,
+        vectors: &VectorsAbi,
         writable: bool,
-        error: *mut ErrorAbi,
-    ) -> Result<LentVectors, Status> {
-        // SAFETY: guaranteed by the caller.
-        let vectors = unsafe { vectors.as_ref() }.ok_or(Status::INVALID)?;
+    ) -> Result<LentVectors, Refusal> {
         // SAFETY: guaranteed by the caller.
         let given = (!vectors.indices.is_null())
-            .then(|| unsafe { slice::from_raw_parts(vectors.indices, vectors.count) });
-        // SAFETY: the context is that of this call.
-        let count = given.map_or_else(
-            || unsafe { (table.count)(context, vectors.collection) },
-            <[usize]>::len,
-        );
+            .then(|| unsafe { lent(vectors.indices, vectors.count) }.unwrap_or_default());
+        let count = given.map_or_else(|| host.count(vectors.collection), <[usize]>::len);
         let mut tensors = Vec::with_capacity(count);
         for place in 0..count {
             let index = given.map_or(place, |given| given[place]);
-            let mut tensor = TensorAbi::EMPTY;
-            // SAFETY: as above; the tensor is ours.
-            let status = unsafe {
-                (table.at)(
-                    context,
-                    vectors.collection,
-                    index,
-                    u32::from(writable),
-                    &raw mut tensor,
-                    error,
-                )
-            };
-            match Status(status) {
-                Status::OK => tensors.push(tensor),
-                Status::NOT_FOUND if given.is_none() => {}
-                refused => return Err(refused),
+            match host.at(vectors.collection, index, writable) {
+                Ok(tensor) => tensors.push(tensor),
+                Err(refusal) if refusal.status == Status::NOT_FOUND && given.is_none() => {}
+                Err(refusal) => return Err(refusal),
             }
         }
         Ok(LentVectors {
@@ -98,14 +79,10 @@ impl LentVectors {
 
     /// Refuses tensors that are written to and share elements with each other, or with others that are read.
     ///
-    /// # Safety
+    /// # Errors
     ///
-    /// `error` is null or borrowed for the call.
-    pub unsafe fn check_apart(
-        &self,
-        read: &[TensorAbi],
-        error: *mut ErrorAbi,
-    ) -> Result<(), Status> {
+    /// If there are any.
+    pub fn check_apart(&self, read: &[TensorAbi]) -> Result<(), Refusal> {
         let range = |tensor: &TensorAbi| {
             let start = tensor.data.addr();
             (start, start.saturating_add(tensor.byte_length as usize))
@@ -121,31 +98,13 @@ impl LentVectors {
         let (mut written, mut read) = (0, 0);
         for ((start, end), is_written) in all {
             if start < written || is_written && start < read {
-                // SAFETY: guaranteed by the caller.
-                return Err(unsafe {
-                    refuse(
-                        error,
-                        Status::INVALID,
-                        "two of the tensors share elements, and one is written to",
-                    )
-                });
+                return Err(Refusal::invalid(
+                    "two of the tensors share elements, and one is written to",
+                ));
             }
             let reach = if is_written { &mut written } else { &mut read };
             *reach = end.max(*reach);
         }
         Ok(())
     }
-}
-
-/// Leaves a message and returns the status.
-///
-/// # Safety
-///
-/// `error` is null or borrowed for the call.
-pub(crate) unsafe fn refuse(error: *mut ErrorAbi, status: Status, message: &str) -> Status {
-    // SAFETY: guaranteed by the caller.
-    if let Some(error) = unsafe { error.as_mut() } {
-        error.message = RString::from(message);
-    }
-    status
 }

@@ -1,57 +1,38 @@
 //! The hook's requests: rejected by the host's rules, or recorded and served.
 
-use std::ffi::c_void;
+use sconce_plugin_api::abi::Status;
+use sconce_plugin_api::ext::{
+    self, Collection, Refusal, Request, Requests, check_ratio, why_not_asked_on_first,
+};
 
 use super::super::seen::SeenRequest;
 use super::super::stage::{FakeRun, FakeStop};
-use super::{refuse, stage};
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{
-    self, Collection, Request, RequestsTable, check_ratio, why_not_asked_on_first,
-};
 
-pub(super) static TABLE: RequestsTable = RequestsTable { request };
-
-unsafe extern "C" fn request(
-    context: *const c_void,
-    request: u32,
-    number: f64,
-    text: TextAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is that of this call, for which text and error are borrowed.
-    unsafe {
-        let Some(stage) = stage(context) else {
-            return Status::INVALID.0;
-        };
+impl Requests for FakeRun {
+    fn request(&self, request: u32, number: f64, text: &str) -> Result<(), Refusal> {
         let Some(request) = Request::from_number(request) else {
-            return refuse(error, Status::UNSUPPORTED, "unknown request");
+            return Err(Refusal::new(Status::UNSUPPORTED, "unknown request"));
         };
-        let text = text.read().unwrap_or_default();
-        let why_not = (stage.is_on_first_of_several())
-            .then(|| why_not_asked_on_first(&stage.hook.name, request))
+        let why_not = (self.is_on_first_of_several())
+            .then(|| why_not_asked_on_first(&self.hook.name, request))
             .flatten();
-        let why_not = why_not.or_else(|| request.why_not_at(stage.point(), stage.phase()));
+        let why_not = why_not.or_else(|| request.why_not_at(self.point(), self.phase()));
         let answer = match why_not {
-            Some(message) => Err((Status::NOT_LEGAL_HERE, message)),
+            Some(message) => Err(Refusal::new(Status::NOT_LEGAL_HERE, message)),
             None => (request.decode(number, text))
-                .and_then(|asked| ask(stage, asked))
-                .map_err(|text| (Status::INVALID, text)),
+                .and_then(|asked| ask(self, asked))
+                .map_err(Refusal::invalid),
         };
-        if let Some(at) = stage.place.get() {
-            let refused = answer.as_ref().err().map(|(_, message)| message.clone());
-            stage.seen.borrow_mut().asked.push(SeenRequest {
+        if let Some(at) = self.place.get() {
+            self.seen.borrow_mut().asked.push(SeenRequest {
                 at,
                 request,
                 number,
                 text: text.to_owned(),
-                refused,
+                refused: answer.as_ref().err().map(|refusal| refusal.message.clone()),
             });
         }
-        match answer {
-            Ok(()) => Status::OK.0,
-            Err((status, message)) => refuse(error, status, &message),
-        }
+        answer
     }
 }
 

@@ -1,118 +1,60 @@
-//! The table for tensors, lent in place.
+//! Tensors, lent in place.
 
 use std::ffi::c_void;
 
-use super::{refuse, stage};
+use sconce_plugin_api::abi::Status;
+use sconce_plugin_api::ext::{Collection, Refusal, Retain, RetainedAbi, TensorAbi, Tensors};
+
+use super::super::stage::FakeRun;
 use crate::fake::Retained;
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Collection, RetainTable, TensorAbi, TensorsTable};
 
-pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
-
-pub(super) static RETAIN: RetainTable = RetainTable { retain, release };
-
-unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
-    // SAFETY: the context is that of this call.
-    let stage = unsafe { stage(context) };
-    match (stage, Collection::from_number(collection)) {
-        (Some(stage), Some(collection)) => stage.count(collection),
-        _ => 0,
-    }
+fn known(collection: u32) -> Result<Collection, Refusal> {
+    Collection::from_number(collection).ok_or_else(|| Refusal::invalid(""))
 }
 
-unsafe extern "C" fn at(
-    context: *const c_void,
-    collection: u32,
-    index: usize,
-    writable: u32,
-    tensor: *mut TensorAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is that of this call, for which tensor and error are borrowed.
-    unsafe {
-        let (Some(stage), Some(collection), Some(place)) = (
-            stage(context),
-            Collection::from_number(collection),
-            tensor.as_mut(),
-        ) else {
-            return Status::INVALID.0;
-        };
-        if writable != 0 {
-            if let Some(message) = stage.why_not_writable(collection, index) {
-                return refuse(error, Status::NOT_LEGAL_HERE, &message);
+impl Tensors for FakeRun {
+    fn count(&self, collection: u32) -> usize {
+        known(collection).map_or(0, |collection| FakeRun::count(self, collection))
+    }
+
+    fn at(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal> {
+        let collection = known(collection)?;
+        if writable {
+            if let Some(message) = self.why_not_writable(collection, index) {
+                return Err(Refusal::new(Status::NOT_LEGAL_HERE, message));
             }
-            stage.note(collection, index);
+            self.note(collection, index);
         }
-        match stage.with(collection, index, |tensor| tensor.lend(writable != 0)) {
-            Some(lent) => {
-                *place = lent;
-                Status::OK.0
-            }
-            None => Status::NOT_FOUND.0,
-        }
+        self.with(collection, index, |tensor| tensor.lend(writable))
+            .ok_or(Refusal::NOT_FOUND)
+    }
+
+    fn find(&self, collection: u32, name: &str) -> Result<usize, Refusal> {
+        self.index(known(collection)?, name)
+            .map_err(|message| Refusal::new(Status::NOT_FOUND, message))
     }
 }
 
-unsafe extern "C" fn find(
-    context: *const c_void,
-    collection: u32,
-    name: TextAbi,
-    index: *mut usize,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is that of this call, for which name, index and error are borrowed.
-    unsafe {
-        let (Some(stage), Some(collection), Some(name), Some(place)) = (
-            stage(context),
-            Collection::from_number(collection),
-            name.read(),
-            index.as_mut(),
-        ) else {
-            return Status::INVALID.0;
-        };
-        match stage.index(collection, name) {
-            Ok(found) => {
-                *place = found;
-                Status::OK.0
-            }
-            Err(message) => refuse(error, Status::NOT_FOUND, &message),
-        }
+impl Retain for FakeRun {
+    fn retain(
+        &self,
+        collection: u32,
+        index: usize,
+        writable: bool,
+    ) -> Result<RetainedAbi, Refusal> {
+        let tensor = Tensors::at(self, collection, index, writable)?;
+        let retained = self.with(known(collection)?, index, |tensor| tensor.retain());
+        let token = retained.map_or(std::ptr::null_mut(), |retained| {
+            Box::into_raw(Box::new(retained)).cast()
+        });
+        Ok(RetainedAbi { tensor, token })
     }
-}
 
-unsafe extern "C" fn retain(
-    context: *const c_void,
-    collection: u32,
-    index: usize,
-    writable: u32,
-    tensor: *mut TensorAbi,
-    token: *mut *mut c_void,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is that of this call, for which tensor, token and error are borrowed.
-    unsafe {
-        let status = at(context, collection, index, writable, tensor, error);
-        let (Some(stage), Some(collection), Some(token)) = (
-            stage(context),
-            Collection::from_number(collection),
-            token.as_mut(),
-        ) else {
-            return Status::INVALID.0;
-        };
-        if status == Status::OK.0 {
-            let retained = stage.with(collection, index, |tensor| tensor.retain());
-            *token = retained.map_or(std::ptr::null_mut(), |retained| {
-                Box::into_raw(Box::new(retained)).cast()
-            });
+    unsafe fn release(token: *mut c_void) {
+        if !token.is_null() {
+            // SAFETY: the token comes from `retain`, whose caller releases it once.
+            drop(unsafe { Box::from_raw(token.cast::<Retained>()) });
         }
-        status
-    }
-}
-
-unsafe extern "C" fn release(token: *mut c_void) {
-    if !token.is_null() {
-        // SAFETY: the token comes from `retain`, whose caller releases it once.
-        drop(unsafe { Box::from_raw(token.cast::<Retained>()) });
     }
 }
 

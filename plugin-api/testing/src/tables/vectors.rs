@@ -1,57 +1,38 @@
-//! The table for passes over collections, as plain loops.
+//! Passes over collections, as plain loops.
 
-use std::ffi::c_void;
-use std::slice;
-
-use super::tensors::TABLE as TENSORS;
-use super::{refuse, stage};
-use sconce_plugin_api::abi::{ErrorAbi, Status};
+use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    Change, Combination, LentVectors, Reduction, TensorAbi, VectorsAbi, VectorsTable,
+    Change, Combination, LentVectors, Reduction, Refusal, TensorAbi, Vectors, VectorsAbi,
 };
 use sconce_plugin_api::tensor::{DType, Element, Tensor, TensorMut};
 use sconce_plugin_api::{HookError, Result};
 
-pub(super) static TABLE: VectorsTable = VectorsTable {
-    reduce,
-    change,
-    combine,
-};
+use super::super::stage::FakeRun;
 
-unsafe extern "C" fn reduce(
-    context: *const c_void,
-    reduction: u32,
-    number: f64,
-    vectors: *const VectorsAbi,
-    results: *mut f64,
-    capacity: usize,
-    needed: *mut usize,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is that of this call, for which all else is borrowed; `results` has room for `capacity`.
-    unsafe {
-        let lent = match LentVectors::lend(&TENSORS, context, vectors, false, error) {
-            Ok(lent) => lent,
-            Err(status) => return status.0,
-        };
-        let Some(reduction) = Reduction::from_numbers(reduction, number) else {
-            return refuse(error, Status::UNSUPPORTED, "the kit has no such reduction");
-        };
-        let Some(needed) = needed.as_mut() else {
-            return Status::INVALID.0;
-        };
-        *needed = lent.slice_count();
-        if *needed > capacity || *needed == 0 {
-            return Status::OK.0;
+impl Vectors for FakeRun {
+    unsafe fn reduce(
+        &self,
+        reduction: u32,
+        number: f64,
+        vectors: &VectorsAbi,
+        results: &mut [f64],
+    ) -> Result<usize, Refusal> {
+        // SAFETY: guaranteed by the caller.
+        let lent = unsafe { LentVectors::lend(self, vectors, false) }?;
+        let reduction = Reduction::from_numbers(reduction, number)
+            .ok_or_else(|| unsupported("the kit has no such reduction"))?;
+        let needed = lent.slice_count();
+        if needed > results.len() {
+            return Ok(needed);
         }
-        let mut results = slice::from_raw_parts_mut(results, *needed).iter_mut();
+        let mut results = results.iter_mut();
         for tensor in &lent.tensors {
             let (count, inner) = lent.slices(tensor);
-            let values: Vec<f64> =
-                match Tensor::borrowed(*tensor).and_then(|tensor| tensor.values()) {
-                    Ok(values) => values.collect(),
-                    Err(message) => return refuse(error, Status::UNSUPPORTED, message.message()),
-                };
+            // SAFETY: the tensor is lent for this call.
+            let values = unsafe { Tensor::borrowed(*tensor) }.and_then(|tensor| tensor.values());
+            let values: Vec<f64> = values
+                .map_err(|error| unsupported(error.message()))?
+                .collect();
             let mut found = vec![0.0; count];
             for (run, numbers) in values.chunks(inner.max(1)).enumerate() {
                 let found = &mut found[run % count];
@@ -63,8 +44,86 @@ unsafe extern "C" fn reduce(
                 *place = found;
             }
         }
-        Status::OK.0
+        Ok(needed)
     }
+
+    unsafe fn change(
+        &self,
+        change: u32,
+        vectors: &VectorsAbi,
+        numbers: &[f64],
+    ) -> Result<(), Refusal> {
+        let change = Change::from_numbers(change, numbers)
+            .ok_or_else(|| unsupported("the kit has no such change"))?;
+        // SAFETY: guaranteed by the caller.
+        let lent = unsafe { LentVectors::lend(self, vectors, true) }?;
+        lent.check_apart(&[])?;
+        if matches!(change, Change::ScaleSlices(factors) if factors.len() != lent.slice_count()) {
+            return Err(Refusal::invalid("there must be one factor for each slice"));
+        }
+        let mut first = 0;
+        for tensor in &lent.tensors {
+            let (slices, inner) = lent.slices(tensor);
+            let with = |place: usize, x: f64| match change {
+                Change::Scale(factor) => x * factor,
+                Change::ScaleSlices(factors) => x * factors[first + place / inner.max(1) % slices],
+                Change::Clamp(lower, upper) if !x.is_nan() => x.max(lower).min(upper),
+                Change::Clamp(..) => x,
+                Change::Fill(number) => number,
+                // Of a newer API than this kit's.
+                _ => f64::NAN,
+            };
+            // SAFETY: the tensor is lent for writing, for this call, and shares no elements with another.
+            let changed = unsafe { TensorMut::borrowed(*tensor) }.and_then(|mut tensor| {
+                if tensor.view().dtype() == Some(DType::F64) {
+                    let numbers = tensor.as_mut_slice::<f64>()?.iter_mut().enumerate();
+                    numbers.for_each(|(place, x)| *x = with(place, *x));
+                } else {
+                    let numbers = tensor.as_mut_slice::<f32>()?.iter_mut().enumerate();
+                    numbers.for_each(|(place, x)| *x = with(place, f64::from(*x)) as f32);
+                }
+                Ok(())
+            });
+            changed.map_err(|error| unsupported(error.message()))?;
+            first += slices;
+        }
+        Ok(())
+    }
+
+    unsafe fn combine(
+        &self,
+        combination: u32,
+        weight: f64,
+        onto: &VectorsAbi,
+        from: &VectorsAbi,
+    ) -> Result<(), Refusal> {
+        let combination = Combination::from_numbers(combination, weight)
+            .ok_or_else(|| unsupported("the kit has no such combination"))?;
+        // SAFETY: guaranteed by the caller.
+        let (from, onto) = unsafe {
+            let from = LentVectors::lend(self, from, false)?;
+            (from, LentVectors::lend(self, onto, true)?)
+        };
+        onto.check_apart(&from.tensors)?;
+        let shapes = |lent: &LentVectors| -> Vec<Vec<i64>> {
+            let shapes = lent.tensors.iter().map(LentVectors::shape);
+            shapes.map(<[i64]>::to_vec).collect()
+        };
+        if shapes(&onto) != shapes(&from) {
+            let message = "the tensors to be combined have different shapes";
+            return Err(Refusal::invalid(message));
+        }
+        for (onto, from) in onto.tensors.iter().zip(&from.tensors) {
+            // SAFETY: both are lent for this call, the first for writing, and share no elements.
+            let combined = unsafe { combine_both(*onto, *from, combination) };
+            combined.map_err(|error| unsupported(error.message()))?;
+        }
+        Ok(())
+    }
+}
+
+fn unsupported(message: &str) -> Refusal {
+    Refusal::new(Status::UNSUPPORTED, message)
 }
 
 /// Counts an element.
@@ -79,116 +138,6 @@ fn with(reduction: Reduction, so_far: f64, x: f64) -> f64 {
         Reduction::NotANumber => so_far + one_if(x.is_nan()),
         // Of a newer API than this kit's.
         _ => f64::NAN,
-    }
-}
-
-unsafe extern "C" fn change(
-    context: *const c_void,
-    change: u32,
-    vectors: *const VectorsAbi,
-    numbers: *const f64,
-    count: usize,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is that of this call, for which all else is borrowed.
-    unsafe {
-        let given: &[f64] = if numbers.is_null() {
-            &[]
-        } else {
-            slice::from_raw_parts(numbers, count)
-        };
-        let Some(change) = Change::from_numbers(change, given) else {
-            return refuse(error, Status::UNSUPPORTED, "the kit has no such change");
-        };
-        let lent = match LentVectors::lend(&TENSORS, context, vectors, true, error) {
-            Ok(lent) => lent,
-            Err(status) => return status.0,
-        };
-        if let Err(status) = lent.check_apart(&[], error) {
-            return status.0;
-        }
-        if matches!(change, Change::ScaleSlices(factors) if factors.len() != lent.slice_count()) {
-            let message = "there must be one factor for each slice";
-            return refuse(error, Status::INVALID, message);
-        }
-        let mut first = 0;
-        for tensor in &lent.tensors {
-            let (slices, inner) = lent.slices(tensor);
-            let with = |place: usize, x: f64| match change {
-                Change::Scale(factor) => x * factor,
-                Change::ScaleSlices(factors) => x * factors[first + place / inner.max(1) % slices],
-                Change::Clamp(lower, upper) if !x.is_nan() => x.max(lower).min(upper),
-                Change::Clamp(..) => x,
-                Change::Fill(number) => number,
-                // Of a newer API than this kit's.
-                _ => f64::NAN,
-            };
-            let changed = TensorMut::borrowed(*tensor).and_then(|mut tensor| {
-                if tensor.view().dtype() == Some(DType::F64) {
-                    let numbers = tensor.as_mut_slice::<f64>()?.iter_mut().enumerate();
-                    numbers.for_each(|(place, x)| *x = with(place, *x));
-                } else {
-                    let numbers = tensor.as_mut_slice::<f32>()?.iter_mut().enumerate();
-                    numbers.for_each(|(place, x)| *x = with(place, f64::from(*x)) as f32);
-                }
-                Ok(())
-            });
-            if let Err(message) = changed {
-                return refuse(error, Status::UNSUPPORTED, message.message());
-            }
-            first += slices;
-        }
-        Status::OK.0
-    }
-}
-
-unsafe extern "C" fn combine(
-    context: *const c_void,
-    combination: u32,
-    weight: f64,
-    onto: *const VectorsAbi,
-    from: *const VectorsAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is that of this call, for which all else is borrowed.
-    unsafe {
-        if stage(context).is_none() {
-            return Status::INVALID.0;
-        }
-        let Some(combination) = Combination::from_numbers(combination, weight) else {
-            return refuse(
-                error,
-                Status::UNSUPPORTED,
-                "the kit has no such combination",
-            );
-        };
-        let lent = LentVectors::lend(&TENSORS, context, from, false, error).and_then(|from| {
-            Ok((
-                LentVectors::lend(&TENSORS, context, onto, true, error)?,
-                from,
-            ))
-        });
-        let (onto, from) = match lent {
-            Ok(lent) => lent,
-            Err(status) => return status.0,
-        };
-        if let Err(status) = onto.check_apart(&from.tensors, error) {
-            return status.0;
-        }
-        let shapes = |lent: &LentVectors| -> Vec<Vec<i64>> {
-            let shapes = lent.tensors.iter().map(LentVectors::shape);
-            shapes.map(<[i64]>::to_vec).collect()
-        };
-        if shapes(&onto) != shapes(&from) {
-            let message = "the tensors to be combined have different shapes";
-            return refuse(error, Status::INVALID, message);
-        }
-        for (onto, from) in onto.tensors.iter().zip(&from.tensors) {
-            if let Err(message) = combine_both(*onto, *from, combination) {
-                return refuse(error, Status::UNSUPPORTED, message.message());
-            }
-        }
-        Status::OK.0
     }
 }
 

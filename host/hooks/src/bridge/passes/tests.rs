@@ -1,4 +1,4 @@
-//! Passes over tensors of a table of the test's own.
+//! Passes over tensors of a host of the test's own.
 
 use std::ptr;
 
@@ -6,52 +6,43 @@ use sconce_plugin_api::abi::TextAbi;
 
 use super::*;
 
-/// The tensors that [`TENSORS`] lends; the context leads to them. Empty slots are `None`.
+/// The tensors of a host of the test's own. Empty slots are `None`.
 struct Collection(Vec<Option<TensorAbi>>);
 
-static TENSORS: TensorsTable = TensorsTable { count, at, find };
+impl Tensors for Collection {
+    fn count(&self, _collection: u32) -> usize {
+        self.0.len()
+    }
 
-const HERE: Passes = Passes {
-    tensors: &TENSORS,
-    threads: |_| 2,
-};
+    fn at(&self, _collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal> {
+        match self.0.get(index).copied().flatten() {
+            Some(found) if writable && found.flags & TensorAbi::WRITABLE == 0 => {
+                let message = "it can't be changed here";
+                Err(Refusal::new(Status::NOT_LEGAL_HERE, message))
+            }
+            found => found.ok_or(Refusal::NOT_FOUND),
+        }
+    }
 
-unsafe extern "C" fn count(context: *const c_void, _collection: u32) -> usize {
-    // SAFETY: the tests' context.
-    unsafe { (&*context.cast::<Collection>()).0.len() }
+    fn find(&self, _collection: u32, _name: &str) -> Result<usize, Refusal> {
+        Err(Refusal::NOT_FOUND)
+    }
 }
 
-unsafe extern "C" fn at(
-    context: *const c_void,
-    _collection: u32,
-    index: usize,
-    writable: u32,
-    tensor: *mut TensorAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the tests' context; tensor and error are borrowed for the call.
-    unsafe {
-        match (&*context.cast::<Collection>()).0.get(index) {
-            Some(Some(found)) if writable != 0 && found.flags & TensorAbi::WRITABLE == 0 => {
-                refuse(error, Status::NOT_LEGAL_HERE, "it can't be changed here")
-            }
-            Some(Some(found)) => {
-                *tensor = *found;
-                Status::OK.0
-            }
-            _ => Status::NOT_FOUND.0,
+impl Collection {
+    fn passes(&self) -> Passes<'_, Collection> {
+        Passes {
+            host: self,
+            threads: |_| 2,
         }
     }
 }
 
-unsafe extern "C" fn find(
-    _context: *const c_void,
-    _collection: u32,
-    _name: TextAbi,
-    _index: *mut usize,
-    _error: *mut ErrorAbi,
-) -> u32 {
-    Status::NOT_FOUND.0
+fn status_of<T>(answer: Result<T, Refusal>) -> (u32, String) {
+    answer.map_or_else(
+        |refusal| (refusal.status.0, refusal.message),
+        |_| (OK, String::new()),
+    )
 }
 
 /// A writable tensor with these elements, shape and strides.
@@ -101,35 +92,17 @@ fn reduced(
     capacity: usize,
 ) -> (u32, usize, Vec<f64>) {
     let mut results = vec![-1.0; capacity];
-    let (mut needed, mut error) = (0, ErrorAbi::new());
-    let into = Results {
-        first: results.as_mut_ptr(),
-        capacity,
-        needed: &raw mut needed,
-    };
-    let context = ptr::from_ref(tensors).cast();
-    // SAFETY: all is borrowed for the call.
-    let status = unsafe {
-        HERE.reduce(
-            context,
-            reduction.numbers(),
-            &raw const vectors,
-            into,
-            &raw mut error,
-        )
-    };
-    (status, needed, results)
+    // SAFETY: the indices are borrowed for the call.
+    let answer = unsafe { (tensors.passes()).reduce(reduction.numbers(), &vectors, &mut results) };
+    let needed = answer.clone().unwrap_or(0);
+    (status_of(answer).0, needed, results)
 }
 
 fn changed(tensors: &Collection, change: Change<'_>, vectors: VectorsAbi) -> (u32, String) {
-    let mut error = ErrorAbi::new();
-    let context = ptr::from_ref(tensors).cast();
-    let status = change.send(|number, numbers| {
-        let numbers = (numbers.as_ptr(), numbers.len());
-        // SAFETY: all is borrowed for the call.
-        unsafe { HERE.change(context, number, &raw const vectors, numbers, &raw mut error) }
-    });
-    (status, error.message.to_string())
+    status_of(change.send(|number, numbers| {
+        // SAFETY: the indices are borrowed for the call.
+        unsafe { (tensors.passes()).change(number, &vectors, numbers) }
+    }))
 }
 
 fn combined(
@@ -138,20 +111,9 @@ fn combined(
     onto: &[usize],
     from: &[usize],
 ) -> (u32, String) {
-    let mut error = ErrorAbi::new();
-    let context = ptr::from_ref(tensors).cast();
     let (onto, from) = (chosen(onto), chosen(from));
-    // SAFETY: all is borrowed for the call.
-    let status = unsafe {
-        HERE.combine(
-            context,
-            combination.numbers(),
-            &raw const onto,
-            &raw const from,
-            &raw mut error,
-        )
-    };
-    (status, error.message.to_string())
+    // SAFETY: the indices are borrowed for the call.
+    status_of(unsafe { (tensors.passes()).combine(combination.numbers(), &onto, &from) })
 }
 
 const OK: u32 = Status::OK.0;

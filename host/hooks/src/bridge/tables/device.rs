@@ -1,25 +1,34 @@
 //! `sconce.device/1`: the device that computes, and tensors where they are on it.
 
-use std::ffi::c_void;
-
 use sconce_ops::{device, device_address};
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Collection, DeviceAbi, DeviceTable, TensorAbi};
+use sconce_plugin_api::abi::{Status, TextAbi};
+use sconce_plugin_api::ext::{Collection, Device, DeviceAbi, Refusal, TensorAbi, Tensors};
 
-use super::tensors::{self, codes, reach};
-use crate::bridge::entry::{refuse, shared};
+use super::tensors::{codes, known, reach};
 use crate::bridge::shared::BridgeState;
 
-pub(super) static TABLE: DeviceTable = DeviceTable { facts, tensor };
+impl Device for BridgeState<'_> {
+    fn facts(&self) -> Result<DeviceAbi, Refusal> {
+        Ok(of_run(self))
+    }
 
-unsafe extern "C" fn facts(context: *const c_void, found: *mut DeviceAbi) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which `found` is borrowed.
-    let (shared, found) = unsafe { (shared(context), found.as_mut()) };
-    let (Some(shared), Some(found)) = (shared, found) else {
-        return Status::INVALID.0;
-    };
-    *found = of_run(shared);
-    Status::OK.0
+    fn tensor(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal> {
+        let known = known(collection)?;
+        let is_elsewhere = |tensor: candle_core::Tensor| !tensor.device().is_cpu();
+        if !BridgeState::tensor(self, known, index).is_some_and(is_elsewhere) {
+            return self.at(collection, index, writable);
+        }
+        if writable && let Some(refusal) = self.why_not_lent(known, index) {
+            return Err(refusal.into());
+        }
+        match lend(self, (known, index), writable) {
+            Ok(lent) => lent.ok_or(Refusal::NOT_FOUND),
+            Err(source) => {
+                let message = format!("can't lend the tensor: {source}");
+                Err(Refusal::new(Status::ERROR, message))
+            }
+        }
+    }
 }
 
 /// The device of the run.
@@ -43,48 +52,6 @@ fn of_run(shared: &BridgeState<'_>) -> DeviceAbi {
             .map_or(TextAbi::EMPTY, |facts| TextAbi::new(&facts.name)),
         stream: handles.stream,
         context: handles.context,
-    }
-}
-
-unsafe extern "C" fn tensor(
-    context: *const c_void,
-    collection: u32,
-    index: usize,
-    writable: u32,
-    place: *mut TensorAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which tensor and error are borrowed.
-    unsafe {
-        let Some(shared) = shared(context) else {
-            return Status::INVALID.0;
-        };
-        let Some(known) = Collection::from_number(collection) else {
-            return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
-        };
-        let is_elsewhere = |tensor: candle_core::Tensor| !tensor.device().is_cpu();
-        if !shared.tensor(known, index).is_some_and(is_elsewhere) {
-            return (tensors::TABLE.at)(context, collection, index, writable, place, error);
-        }
-        if writable != 0
-            && let Some((status, message)) = shared.why_not_lent(known, index)
-        {
-            return refuse(error, status, &message);
-        }
-        let Some(place) = place.as_mut() else {
-            return Status::INVALID.0;
-        };
-        match lend(shared, (known, index), writable != 0) {
-            Ok(Some(lent)) => {
-                *place = lent;
-                Status::OK.0
-            }
-            Ok(None) => Status::NOT_FOUND.0,
-            Err(source) => {
-                let message = format!("can't lend the tensor: {source}");
-                refuse(error, Status::ERROR, &message)
-            }
-        }
     }
 }
 

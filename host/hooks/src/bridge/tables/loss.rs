@@ -1,25 +1,19 @@
 //! `sconce.loss/1`.
 
 use std::cell::Cell;
-use std::ffi::c_void;
-use std::{ptr, slice};
 
-use sconce_plugin_api::abi::Status;
-use sconce_plugin_api::ext::LossTable;
+use sconce_plugin_api::ext::Loss;
 
-use crate::bridge::entry::shared;
-
-static TABLE: LossTable = LossTable { current, recent };
+use crate::bridge::BridgeState;
 
 thread_local! {
     /// Whether the table was queried since the creation of a hook began.
     static IS_QUERIED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the table to a plugin, which by that promises to read the loss through it.
-pub(super) fn queried() -> *const c_void {
+/// Notes that a plugin has queried the table, and by that promises to read the loss through it.
+pub(super) fn note_query() {
     IS_QUERIED.set(true);
-    ptr::from_ref(&TABLE).cast()
 }
 
 /// Watches, during the creation of a hook, whether the hook queries the table.
@@ -42,35 +36,21 @@ impl LossQueries {
     }
 }
 
-unsafe extern "C" fn current(context: *const c_void, loss: *mut f64) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which the plugin lends memory for one
-    // value.
-    let (shared, loss) = unsafe { (shared(context), loss.as_mut()) };
-    let (Some(shared), Some(loss)) = (shared, loss) else {
-        return Status::INVALID.0;
-    };
-    shared.deferred.settle(&shared.metrics);
-    match shared.deferred.last(shared.phase()) {
-        Some(last) => {
-            *loss = last;
-            Status::OK.0
-        }
-        None => Status::NOT_FOUND.0,
+impl Loss for BridgeState<'_> {
+    fn current(&self) -> Option<f64> {
+        self.deferred.settle(&self.metrics);
+        self.deferred.last(self.phase())
     }
-}
 
-unsafe extern "C" fn recent(context: *const c_void, losses: *mut f64, count: usize) -> usize {
-    // SAFETY: the context is the one that the host handed out for this call.
-    let Some(shared) = (unsafe { shared(context) }) else {
-        return 0;
-    };
-    if losses.is_null() || count == 0 {
-        return 0;
+    fn recent(&self, losses: &mut [f64]) -> usize {
+        if losses.is_empty() {
+            return 0;
+        }
+        self.deferred.settle(&self.metrics);
+        let found = self.deferred.recent(losses.len());
+        for (place, loss) in losses.iter_mut().zip(&found) {
+            *place = *loss;
+        }
+        found.len()
     }
-    shared.deferred.settle(&shared.metrics);
-    let found = shared.deferred.recent(count);
-    // SAFETY: the plugin lends memory for `count` values, of which at most as many are written.
-    let lent = unsafe { slice::from_raw_parts_mut(losses, found.len()) };
-    lent.copy_from_slice(&found);
-    found.len()
 }

@@ -1,20 +1,15 @@
-//! Function tables that plugins call, one file per extension, and the root that leads to them.
+//! The functions that plugins call, by extension, and the root that leads to their tables.
 
 mod c;
-mod claims;
 mod device;
+mod facts;
 mod gpu;
-mod log;
 mod loss;
+mod messages;
 mod metrics;
-mod plan;
 mod ranks;
 mod requests;
-mod resume;
 mod retain;
-mod run;
-mod screen;
-mod task;
 mod tensors;
 mod threads;
 mod values;
@@ -25,36 +20,13 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
-use sconce_plugin_api::ext::{
-    CTable, ClaimsTable, DeviceTable, GpuTable, LogTable, LossTable, MetricsTable, PlanTable,
-    RanksTable, RequestsTable, ResumeTable, RetainTable, RunTable, ScreenTable, TaskTable,
-    TensorsTable, ThreadsTable, ValuesTable, VectorsTable,
-};
+use sconce_plugin_api::ext::{self, CTable, LossTable, Served};
 
+use super::BridgeState;
 use crate::version::HOST_VERSION;
 
 /// Extensions of this host, for `sconce plugins` and for refusing plugins that require others.
-pub const EXTENSIONS: [&str; 19] = [
-    CTable::ID,
-    ClaimsTable::ID,
-    DeviceTable::ID,
-    GpuTable::ID,
-    LogTable::ID,
-    LossTable::ID,
-    MetricsTable::ID,
-    PlanTable::ID,
-    RanksTable::ID,
-    RequestsTable::ID,
-    ResumeTable::ID,
-    RetainTable::ID,
-    RunTable::ID,
-    ScreenTable::ID,
-    TaskTable::ID,
-    TensorsTable::ID,
-    ThreadsTable::ID,
-    ValuesTable::ID,
-    VectorsTable::ID,
-];
+pub const EXTENSIONS: [&str; ext::OF_HOST.len()] = ext::OF_HOST;
 
 pub use c::{NO_MESSAGE, TABLE as C_TABLE};
 pub use loss::LossQueries;
@@ -95,31 +67,36 @@ unsafe impl<T> Sync for Static<T> {}
 // SAFETY: as above.
 unsafe impl<T> Send for Static<T> {}
 
+// SAFETY: a context is null or leads to the state of a run, which is alive during every call of a hook.
+unsafe impl Served for BridgeState<'_> {
+    unsafe fn of<'a>(context: *const c_void) -> Option<&'a Self> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { context.cast::<Self>().as_ref() }
+    }
+}
+
+/// The state of the run that a context leads to, for the call that it was handed out for.
+///
+/// # Safety
+///
+/// As of [`Served::of`].
+pub(crate) unsafe fn state_of<'a>(context: *const c_void) -> Option<&'a BridgeState<'a>> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { BridgeState::of(context) }
+}
+
 unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
     // SAFETY: the plugin lends the text for the duration of the call.
     let Some(id) = (unsafe { extension.read() }) else {
         return ptr::null();
     };
     match id {
-        CTable::ID => ptr::from_ref(&c::TABLE).cast(),
-        ClaimsTable::ID => ptr::from_ref(&claims::TABLE).cast(),
-        DeviceTable::ID => ptr::from_ref(&device::TABLE).cast(),
-        GpuTable::ID => ptr::from_ref(&gpu::TABLE).cast(),
-        LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
-        LossTable::ID => loss::queried(),
-        MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
-        PlanTable::ID => ptr::from_ref(&plan::TABLE).cast(),
-        RanksTable::ID => ptr::from_ref(&ranks::TABLE).cast(),
-        RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
-        ResumeTable::ID => ptr::from_ref(&resume::TABLE).cast(),
-        RetainTable::ID => ptr::from_ref(&retain::TABLE).cast(),
-        RunTable::ID => ptr::from_ref(&run::TABLE).cast(),
-        ScreenTable::ID => ptr::from_ref(&screen::TABLE).cast(),
-        TaskTable::ID => ptr::from_ref(&task::TABLE).cast(),
-        TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
-        ThreadsTable::ID => ptr::from_ref(&threads::TABLE).cast(),
-        ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
-        VectorsTable::ID => ptr::from_ref(&vectors::TABLE).cast(),
-        _ => ptr::null(),
+        CTable::ID => ptr::from_ref(&C_TABLE).cast(),
+        LossTable::ID => {
+            loss::note_query();
+            ext::table_of::<BridgeState<'static>>(id)
+        }
+        // The lifetime is that of the call: no function of a table keeps anything of the state.
+        _ => ext::table_of::<BridgeState<'static>>(id),
     }
 }

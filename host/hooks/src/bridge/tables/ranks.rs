@@ -1,69 +1,38 @@
 //! `sconce.ranks/1`.
 
-use std::ffi::c_void;
-use std::{ptr, slice};
+use sconce_plugin_api::abi::Status;
+use sconce_plugin_api::ext::{Ranks, Refusal, why_no_gather_at, why_not_on_first};
 
-use sconce_plugin_api::abi::{ErrorAbi, Status};
-use sconce_plugin_api::ext::{RanksTable, why_no_gather_at, why_not_on_first};
-
-use crate::bridge::entry::{refuse, shared};
 use crate::bridge::shared::BridgeState;
 
-pub(super) static TABLE: RanksTable = RanksTable {
-    rank,
-    size,
-    is_repeated,
-    gather,
-};
+impl Ranks for BridgeState<'_> {
+    fn rank(&self) -> u32 {
+        in_32_bits(self.ranks().rank())
+    }
 
-unsafe extern "C" fn rank(context: *const c_void) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call.
-    let shared = unsafe { shared(context) };
-    shared.map_or(0, |shared| in_32_bits(shared.ranks().rank()))
-}
+    fn size(&self) -> u32 {
+        in_32_bits(self.ranks().size())
+    }
 
-unsafe extern "C" fn size(context: *const c_void) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call.
-    let shared = unsafe { shared(context) };
-    shared.map_or(1, |shared| in_32_bits(shared.ranks().size()))
-}
+    fn is_repeated(&self) -> bool {
+        self.ranks().is_repeated()
+    }
 
-unsafe extern "C" fn is_repeated(context: *const c_void) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call.
-    let shared = unsafe { shared(context) };
-    shared.map_or(0, |shared| shared.ranks().is_repeated().into())
-}
-
-unsafe extern "C" fn gather(
-    context: *const c_void,
-    own: *const u8,
-    length: usize,
-    all: *mut u8,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which the plugin lends `length` bytes,
-    // memory for as many bytes of each rank, and the error.
-    unsafe {
-        let Some(shared) = shared(context) else {
-            return Status::INVALID.0;
-        };
-        if length > 0 && (own.is_null() || all.is_null()) {
-            return Status::INVALID.0;
+    fn gather(&self, own: &[u8], all: &mut [u8]) -> Result<(), Refusal> {
+        if let Some(message) = why_not(self) {
+            return Err(Refusal::new(Status::NOT_LEGAL_HERE, message));
         }
-        if let Some(message) = why_not(shared) {
-            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        let ranks = self.ranks().size();
+        if Some(all.len()) != own.len().checked_mul(ranks) {
+            return Err(Refusal::invalid(format!(
+                "there is room for {} bytes, but {ranks} ranks gather {} each",
+                all.len(),
+                own.len()
+            )));
         }
-        let own = match length {
-            0 => &[],
-            length => slice::from_raw_parts(own, length),
-        };
-        match gathered(shared, own) {
-            Ok(bytes) => {
-                ptr::copy_nonoverlapping(bytes.as_ptr(), all, bytes.len());
-                Status::OK.0
-            }
-            Err(message) => refuse(error, Status::ERROR, &message),
-        }
+        let bytes = gathered(self, own).map_err(|message| Refusal::new(Status::ERROR, message))?;
+        all.copy_from_slice(&bytes);
+        Ok(())
     }
 }
 
@@ -145,16 +114,11 @@ mod tests {
         }
     }
 
-    /// Gathers as a plugin does, into room for three ranks.
     fn call(shared: &BridgeState<'_>, own: &[u8]) -> Result<Vec<u8>, String> {
-        let mut all = vec![9; own.len() * 3];
-        let mut error = ErrorAbi::new();
-        let (context, into) = (shared.context(), all.as_mut_ptr());
-        // SAFETY: the state lives during the call, which gets the bytes, room for those of three ranks, and the error.
-        let status = unsafe { gather(context, own.as_ptr(), own.len(), into, &raw mut error) };
-        match status {
-            0 => Ok(all),
-            _ => Err(error.message.to_string()),
+        let mut all = vec![9; own.len() * shared.ranks().size()];
+        match shared.gather(own, &mut all) {
+            Ok(()) => Ok(all),
+            Err(refusal) => Err(refusal.message),
         }
     }
 
@@ -167,11 +131,14 @@ mod tests {
         let shared = BridgeState::new(&Silent);
         shared.register("mine");
         shared.enter(Some(Point::AfterEpoch), Phase::Train);
-        let context = shared.context();
-        // SAFETY: the state lives during the calls.
-        let facts = unsafe { (rank(context), size(context), is_repeated(context)) };
-        assert_eq!(facts, (0, 1, 0));
-        assert_eq!(call(&shared, &[1, 2]), Ok(vec![1, 2, 9, 9, 9, 9]));
+        assert_eq!(
+            (shared.rank(), shared.size(), shared.is_repeated()),
+            (0, 1, false)
+        );
+        assert_eq!(call(&shared, &[1, 2]), Ok(vec![1, 2]));
+        let narrow = shared.gather(&[1, 2], &mut [0]);
+        let message = "there is room for 1 bytes, but 1 ranks gather 2 each";
+        assert_eq!(narrow, Err(Refusal::invalid(message)));
     }
 
     #[test]

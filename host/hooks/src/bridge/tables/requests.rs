@@ -1,58 +1,45 @@
-//! `sconce.requests/1`: requests of hooks, and where each is allowed.
+//! `sconce.requests/1` and `sconce.claims/1`: what hooks ask for, and where each request is allowed.
 
-use std::ffi::c_void;
-
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_base::patterns::Patterns;
+use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    Asked, Collection, Request, RequestsTable, check_ratio, why_not_asked_on_first,
+    Asked, Claims, Collection, Refusal, Request, Requests, check_ratio, why_not_asked_on_first,
 };
 
-use crate::bridge::entry::{refuse, shared};
 use crate::bridge::requests::StopRequest;
 use crate::bridge::shared::BridgeState;
 use crate::bridge::witness::HookAction;
-use sconce_base::patterns::Patterns;
 
-pub(super) static TABLE: RequestsTable = RequestsTable { request };
-
-unsafe extern "C" fn request(
-    context: *const c_void,
-    request: u32,
-    number: f64,
-    text: TextAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which text and
-    // error are borrowed.
-    unsafe {
-        let Some(shared) = shared(context) else {
-            return Status::INVALID.0;
-        };
+impl Requests for BridgeState<'_> {
+    fn request(&self, request: u32, number: f64, text: &str) -> Result<(), Refusal> {
         let Some(request) = Request::from_number(request) else {
             let message = format!("this host does not know the request {request}; update it");
-            return refuse(error, Status::UNSUPPORTED, &message);
+            return Err(Refusal::new(Status::UNSUPPORTED, message));
         };
-        if let Some(message) = request.why_not_at(shared.point(), shared.phase()) {
-            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        let not_here = |message| Err(Refusal::new(Status::NOT_LEGAL_HERE, message));
+        if let Some(message) = request.why_not_at(self.point(), self.phase()) {
+            return not_here(message);
         }
-        if shared.is_on_first_of_several()
-            && let Some(message) = why_not_asked_on_first(&shared.hook_name(), request)
+        if self.is_on_first_of_several()
+            && let Some(message) = why_not_asked_on_first(&self.hook_name(), request)
         {
-            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+            return not_here(message);
         }
-        let text = text.read().unwrap_or_default();
-        let asked = shared
-            .sees(&HookAction::Asks {
-                request: request.name(),
-                number,
-                text,
-            })
+        let asks = HookAction::Asks {
+            request: request.name(),
+            number,
+            text,
+        };
+        self.sees(&asks)
             .and_then(|()| request.decode(number, text))
-            .and_then(|asked| ask(shared, asked));
-        match asked {
-            Ok(()) => Status::OK.0,
-            Err(message) => refuse(error, Status::INVALID, &message),
-        }
+            .and_then(|asked| ask(self, asked))
+            .map_err(Refusal::invalid)
+    }
+}
+
+impl Claims for BridgeState<'_> {
+    fn claim(&self, what: &str) -> Result<(), Refusal> {
+        BridgeState::claim(self, what).map_err(Refusal::invalid)
     }
 }
 

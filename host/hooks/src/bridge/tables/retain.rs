@@ -6,35 +6,29 @@
 
 use std::ffi::c_void;
 
-use sconce_plugin_api::abi::ErrorAbi;
-use sconce_plugin_api::ext::{RetainTable, TensorAbi};
+use sconce_plugin_api::ext::{Refusal, Retain, RetainedAbi};
 
-use super::tensors::{LentMemory, lend_to};
+use super::tensors::{LentMemory, lend_kept};
+use crate::bridge::BridgeState;
 
-pub(super) static TABLE: RetainTable = RetainTable { retain, release };
+impl Retain for BridgeState<'_> {
+    fn retain(
+        &self,
+        collection: u32,
+        index: usize,
+        writable: bool,
+    ) -> Result<RetainedAbi, Refusal> {
+        let (tensor, kept) = lend_kept(self, collection, index, writable)?;
+        Ok(RetainedAbi {
+            tensor,
+            token: Box::into_raw(Box::new(kept)).cast(),
+        })
+    }
 
-unsafe extern "C" fn retain(
-    context: *const c_void,
-    collection: u32,
-    index: usize,
-    writable: u32,
-    tensor: *mut TensorAbi,
-    token: *mut *mut c_void,
-    error: *mut ErrorAbi,
-) -> u32 {
-    let keep = |kept: LentMemory| {
-        // SAFETY: the caller lends `token` for this call.
-        if let Some(token) = unsafe { token.as_mut() } {
-            *token = Box::into_raw(Box::new(kept)).cast();
+    unsafe fn release(token: *mut c_void) {
+        if !token.is_null() {
+            // SAFETY: the token is a box that `retain` made, and its holder releases it once. Tensors are `Send`.
+            drop(unsafe { Box::from_raw(token.cast::<LentMemory>()) });
         }
-    };
-    // SAFETY: the context is the one that the host handed out for this call, for which tensor and error are borrowed.
-    unsafe { lend_to(context, collection, index, writable, tensor, error, keep) }
-}
-
-unsafe extern "C" fn release(token: *mut c_void) {
-    if !token.is_null() {
-        // SAFETY: the token is a box that `retain` made, and its holder releases it once. Tensors are `Send`.
-        drop(unsafe { Box::from_raw(token.cast::<LentMemory>()) });
     }
 }

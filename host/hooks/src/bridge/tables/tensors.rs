@@ -15,105 +15,52 @@ use std::ffi::c_void;
 use std::ptr;
 
 use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Storage, Tensor};
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Collection, TensorAbi, TensorsTable};
+use sconce_plugin_api::abi::Status;
+use sconce_plugin_api::ext::{Collection, Refusal, TensorAbi, Tensors};
 use sconce_plugin_api::tensor;
 
-use crate::bridge::entry::{refuse, shared};
+use super::state_of;
 use crate::bridge::host_copies::Held;
 use crate::bridge::shared::BridgeState;
 
-pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
+impl Tensors for BridgeState<'_> {
+    fn count(&self, collection: u32) -> usize {
+        let known = Collection::from_number(collection);
+        known.map_or(0, |collection| self.tensor_count(collection))
+    }
 
-unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
-    // SAFETY: the context is the one that the host handed out for this call.
-    let shared = unsafe { shared(context) };
-    match (shared, Collection::from_number(collection)) {
-        (Some(shared), Some(collection)) => shared.tensor_count(collection),
-        _ => 0,
+    fn find(&self, collection: u32, name: &str) -> Result<usize, Refusal> {
+        self.tensor_index(known(collection)?, name)
+            .map_err(|message| Refusal::new(Status::NOT_FOUND, message))
+    }
+
+    fn at(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal> {
+        lend_kept(self, collection, index, writable).map(|(tensor, _)| tensor)
     }
 }
 
-unsafe extern "C" fn find(
-    context: *const c_void,
+/// The collection of this number.
+pub(super) fn known(collection: u32) -> Result<Collection, Refusal> {
+    Collection::from_number(collection)
+        .ok_or_else(|| Refusal::new(Status::UNSUPPORTED, "this host has no such tensors"))
+}
+
+/// Lends a tensor, with what keeps its memory.
+pub(super) fn lend_kept(
+    shared: &BridgeState<'_>,
     collection: u32,
-    name: TextAbi,
-    index: *mut usize,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which name, index
-    // and error are borrowed.
-    unsafe {
-        let (Some(shared), Some(name), Some(index)) =
-            (shared(context), name.read(), index.as_mut())
-        else {
-            return Status::INVALID.0;
-        };
-        let Some(collection) = Collection::from_number(collection) else {
-            return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
-        };
-        match shared.tensor_index(collection, name) {
-            Ok(found) => {
-                *index = found;
-                Status::OK.0
-            }
-            Err(message) => refuse(error, Status::NOT_FOUND, &message),
-        }
+    index: usize,
+    writable: bool,
+) -> Result<(TensorAbi, LentMemory), Refusal> {
+    let collection = known(collection)?;
+    if writable && let Some(refusal) = shared.why_not_lent(collection, index) {
+        return Err(refusal.into());
     }
-}
-
-unsafe extern "C" fn at(
-    context: *const c_void,
-    collection: u32,
-    index: usize,
-    writable: u32,
-    tensor: *mut TensorAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which tensor and
-    // error are borrowed.
-    unsafe { lend_to(context, collection, index, writable, tensor, error, drop) }
-}
-
-/// Answers a plugin that asks for a tensor; `keep` receives the tensor that was lent.
-///
-/// # Safety
-///
-/// The context must be the one that the host handed out for this call, for which `tensor` and `error` are borrowed.
-pub(super) unsafe fn lend_to(
-    context: *const c_void,
-    collection: u32,
-    index: usize,
-    writable: u32,
-    tensor: *mut TensorAbi,
-    error: *mut ErrorAbi,
-    keep: impl FnOnce(LentMemory),
-) -> u32 {
-    // SAFETY: the caller promises a valid context, tensor and error.
-    unsafe {
-        let (Some(shared), Some(place)) = (shared(context), tensor.as_mut()) else {
-            return Status::INVALID.0;
-        };
-        let Some(collection) = Collection::from_number(collection) else {
-            return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
-        };
-        if writable != 0
-            && let Some((status, message)) = shared.why_not_lent(collection, index)
-        {
-            return refuse(error, status, &message);
-        }
-        match lend(shared, collection, index, writable != 0) {
-            Ok(Some((lent, tensor))) => {
-                *place = lent;
-                keep(tensor);
-                Status::OK.0
-            }
-            Ok(None) => Status::NOT_FOUND.0,
-            Err(source) => refuse(
-                error,
-                Status::ERROR,
-                &format!("can't lend the tensor: {source}"),
-            ),
+    match lend(shared, collection, index, writable) {
+        Ok(lent) => lent.ok_or(Refusal::NOT_FOUND),
+        Err(source) => {
+            let message = format!("can't lend the tensor: {source}");
+            Err(Refusal::new(Status::ERROR, message))
         }
     }
 }
@@ -136,7 +83,7 @@ pub unsafe fn lent_before(
     index: usize,
 ) -> Option<(*mut u8, u64)> {
     // SAFETY: guaranteed by the caller.
-    let shared = unsafe { shared(context) }?;
+    let shared = unsafe { state_of(context) }?;
     let collection = Collection::from_number(collection)?;
     let (lent, _) = lend(shared, collection, index, true).ok()??;
     Some((lent.data.cast(), lent.byte_length))

@@ -1,24 +1,45 @@
 //! `sconce.values/1`: publishing by name, and the extra entries of checkpoints.
 
-use std::ffi::c_void;
-
 use candle_core::{Device, Shape, Tensor};
 use sconce_plugin_api::Point;
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Keep, TensorAbi, ValuesTable, check_name};
+use sconce_plugin_api::abi::Status;
+use sconce_plugin_api::ext::{Keep, Refusal, TensorAbi, Values, check_name};
 use sconce_plugin_api::tensor::{self, BrainHalf, Element, Half};
 
-use crate::bridge::entry::{refuse, shared};
 use crate::bridge::shared::BridgeState;
 use crate::bridge::values::{PublishedValues, ValueContent};
 use crate::bridge::witness::HookAction;
 
-pub(super) static TABLE: ValuesTable = ValuesTable {
-    set,
-    set_tensor,
-    get,
-    remove,
-};
+impl Values for BridgeState<'_> {
+    fn set(&self, keep: u32, name: &str, json: &str) -> Result<(), Refusal> {
+        publish(self, keep, name, || {
+            let parsed = serde_json::from_str::<serde::de::IgnoredAny>(json);
+            parsed.map_err(|error| format!("the value is not valid JSON: {error}"))?;
+            Ok(ValueContent::Json(json.into()))
+        })
+    }
+
+    unsafe fn set_tensor(&self, keep: u32, name: &str, tensor: &TensorAbi) -> Result<(), Refusal> {
+        publish(self, keep, name, || {
+            // SAFETY: guaranteed by the caller.
+            unsafe { copied(tensor) }.map(ValueContent::Tensor)
+        })
+    }
+
+    fn get(&self, keep: u32, name: &str) -> Option<&str> {
+        let values = match Keep::from_number(keep) {
+            Some(Keep::Checkpoint) => &self.checkpoint_entries,
+            _ => &self.values,
+        };
+        // SAFETY: the text stays where it is until a value of this name is set again, as the extension says.
+        unsafe { values.json(name)?.read() }
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Refusal> {
+        let was_there = self.remove_value(name);
+        was_there.then_some(()).ok_or(Refusal::NOT_FOUND)
+    }
+}
 
 /// Store for entries of a kind, or the reason why they can't be set now.
 fn values_to_set<'a>(
@@ -37,80 +58,30 @@ fn values_to_set<'a>(
     ))
 }
 
-/// Publishes a value; the error is the status and the message.
+/// Publishes a value.
 fn publish(
     shared: &BridgeState<'_>,
     keep: u32,
-    name: Option<&str>,
+    name: &str,
     value: impl FnOnce() -> Result<ValueContent, String>,
-) -> Result<(), (Status, String)> {
-    let invalid = |message: String| (Status::INVALID, message);
+) -> Result<(), Refusal> {
     let keep = Keep::from_number(keep).ok_or_else(|| {
         let message = format!("this host does not know the place {keep} for values; update it");
-        (Status::UNSUPPORTED, message)
+        Refusal::new(Status::UNSUPPORTED, message)
     })?;
-    let name = name.ok_or_else(|| invalid("the name is not valid UTF-8".to_owned()))?;
-    check_name("a published name", name).map_err(invalid)?;
-    let values =
-        values_to_set(shared, keep).map_err(|message| (Status::NOT_LEGAL_HERE, message))?;
-    let value = value().map_err(invalid)?;
+    check_name("a published name", name).map_err(Refusal::invalid)?;
+    let values = values_to_set(shared, keep)
+        .map_err(|message| Refusal::new(Status::NOT_LEGAL_HERE, message))?;
+    let value = value().map_err(Refusal::invalid)?;
     let json = match &value {
         ValueContent::Json(text) => Some(&**text),
         ValueContent::Tensor(_) => None,
     };
     shared
         .sees(&HookAction::Value { name, json })
-        .map_err(invalid)?;
+        .map_err(Refusal::invalid)?;
     shared.set_value(values, name, keep, value);
     Ok(())
-}
-
-unsafe extern "C" fn set(
-    context: *const c_void,
-    keep: u32,
-    name: TextAbi,
-    json: TextAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which name, text
-    // and error are borrowed.
-    unsafe {
-        let Some(shared) = shared(context) else {
-            return Status::INVALID.0;
-        };
-        let value = || {
-            let text = json.read().ok_or("the value is not valid UTF-8")?;
-            let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
-            parsed.map_err(|error| format!("the value is not valid JSON: {error}"))?;
-            Ok(ValueContent::Json(text.into()))
-        };
-        match publish(shared, keep, name.read(), value) {
-            Ok(()) => Status::OK.0,
-            Err((status, message)) => refuse(error, status, &message),
-        }
-    }
-}
-
-unsafe extern "C" fn set_tensor(
-    context: *const c_void,
-    keep: u32,
-    name: TextAbi,
-    tensor: *const TensorAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which name, tensor
-    // and error are borrowed; the plugin promises that the tensor's memory is readable for the
-    // call.
-    unsafe {
-        let (Some(shared), Some(tensor)) = (shared(context), tensor.as_ref()) else {
-            return Status::INVALID.0;
-        };
-        let value = || copied(tensor).map(ValueContent::Tensor);
-        match publish(shared, keep, name.read(), value) {
-            Ok(()) => Status::OK.0,
-            Err((status, message)) => refuse(error, status, &message),
-        }
-    }
 }
 
 /// What is wrong with elements of no known type.
@@ -164,40 +135,4 @@ fn with_elements<T: Element, U: candle_core::WithDType>(
     let elements: Vec<U> = elements.iter().copied().map(convert).collect();
     let shape: Vec<usize> = tensor.shape().iter().map(|&size| size as usize).collect();
     Tensor::from_vec(elements, Shape::from(shape), &Device::Cpu).map_err(|error| error.to_string())
-}
-
-unsafe extern "C" fn get(
-    context: *const c_void,
-    keep: u32,
-    name: TextAbi,
-    json: *mut TextAbi,
-) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which the name and
-    // memory for one text are borrowed.
-    let (shared, name, json) = unsafe { (shared(context), name.read(), json.as_mut()) };
-    let (Some(shared), Some(name), Some(json)) = (shared, name, json) else {
-        return Status::INVALID.0;
-    };
-    let values = match Keep::from_number(keep) {
-        Some(Keep::Checkpoint) => &shared.checkpoint_entries,
-        _ => &shared.values,
-    };
-    match values.json(name) {
-        Some(text) => {
-            *json = text;
-            Status::OK.0
-        }
-        None => Status::NOT_FOUND.0,
-    }
-}
-
-unsafe extern "C" fn remove(context: *const c_void, name: TextAbi, _error: *mut ErrorAbi) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, for which the name is
-    // borrowed.
-    let (shared, name) = unsafe { (shared(context), name.read()) };
-    match (shared, name) {
-        (Some(shared), Some(name)) if shared.remove_value(name) => Status::OK.0,
-        (Some(_), Some(_)) => Status::NOT_FOUND.0,
-        _ => Status::INVALID.0,
-    }
 }

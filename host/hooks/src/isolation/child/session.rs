@@ -6,11 +6,11 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_plugin_api::abi::{Status, TextAbi};
+use sconce_plugin_api::ext::Refusal;
 
 use super::super::channel::{Bump, Channel};
 use super::super::message::{Ask, LentTensor, Posted, Reply, Return, Word};
-use crate::bridge::refuse;
 
 /// The child's end of the channel, and the call in progress.
 pub(super) struct Session {
@@ -91,46 +91,6 @@ pub(super) fn begin(channel: Channel) {
     });
 }
 
-/// The host's answer, with texts that outlive the message.
-pub(super) struct Answer {
-    pub(super) status: u32,
-    pub(super) count: u64,
-    pub(super) number: f64,
-    pub(super) text: String,
-    pub(super) message: String,
-    pub(super) tensor: Option<LentTensor>,
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Answer {
-    /// An answer that there is none.
-    fn lost(error: &impl ToString) -> Answer {
-        Answer {
-            status: Status::ERROR.0,
-            count: 0,
-            number: 0.0,
-            text: String::new(),
-            message: format!("the host does not answer: {}", error.to_string()),
-            tensor: None,
-            bytes: Vec::new(),
-        }
-    }
-}
-
-impl From<Reply<'_>> for Answer {
-    fn from(reply: Reply<'_>) -> Answer {
-        Answer {
-            status: reply.status,
-            count: reply.count,
-            number: reply.number,
-            text: reply.text.to_owned(),
-            message: reply.message.to_owned(),
-            tensor: reply.tensor,
-            bytes: reply.bytes.into_owned(),
-        }
-    }
-}
-
 impl Session {
     /// Waits for the next order and returns a copy of it.
     pub(super) fn next_order(&mut self) -> io::Result<Rc<Vec<u8>>> {
@@ -174,14 +134,14 @@ impl Session {
     }
 
     /// Asks the host, unless the answer was given in advance.
-    pub(super) fn ask(&mut self, ask: &Ask<'_>) -> Answer {
-        match self.try_ask(ask) {
-            Ok(answer) => answer,
-            Err(error) => Answer::lost(&error),
-        }
+    pub(super) fn ask(&mut self, ask: &Ask<'_>) -> Reply<'static> {
+        self.try_ask(ask).unwrap_or_else(|error| {
+            let message = format!("the host does not answer: {error}");
+            Reply::refused(Refusal::new(Status::ERROR, message))
+        })
     }
 
-    fn try_ask(&mut self, ask: &Ask<'_>) -> io::Result<Answer> {
+    fn try_ask(&mut self, ask: &Ask<'_>) -> io::Result<Reply<'static>> {
         if ask.can_be_prefetched()
             && let Some(answer) = self.answer(ask)?
         {
@@ -204,11 +164,11 @@ impl Session {
         let received = self.channel.receive(&mut self.incoming, None, None);
         received.map_err(|silence| io::Error::other(format!("{silence:?}")))?;
         let reply: Reply<'_> = postcard::from_bytes(&self.incoming).map_err(io::Error::other)?;
-        Ok(reply.into())
+        Ok(reply.into_owned())
     }
 
     /// The answer that was given in advance, if it was.
-    fn answer(&mut self, ask: &Ask<'_>) -> io::Result<Option<Answer>> {
+    fn answer(&mut self, ask: &Ask<'_>) -> io::Result<Option<Reply<'static>>> {
         if self.prefetched.is_empty() {
             return Ok(None);
         }
@@ -229,7 +189,7 @@ impl Session {
             .and_then(|answer| order.get(answer.answer.clone()));
         let reply: Reply<'_> =
             postcard::from_bytes(answer.unwrap_or_default()).map_err(io::Error::other)?;
-        Ok(Some(reply.into()))
+        Ok(Some(reply.into_owned()))
     }
 
     /// Does what needs no answer: it travels with the next message.
@@ -291,24 +251,5 @@ impl Session {
         known
             .last()
             .map_or(TextAbi::EMPTY, |last| TextAbi::new(last))
-    }
-}
-
-/// Asks the host; `None` if this is not the thread that may.
-pub(super) fn ask(ask: &Ask<'_>) -> Option<Answer> {
-    with(|session| session.ask(ask))
-}
-
-/// Returns an answer's status, with its message if it is a refusal.
-///
-/// # Safety
-///
-/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
-pub(super) unsafe fn passed_on(answer: Option<&Answer>, error: *mut ErrorAbi) -> u32 {
-    match answer {
-        None => Status::INVALID.0,
-        Some(answer) if answer.status == Status::OK.0 || answer.message.is_empty() => answer.status,
-        // SAFETY: guaranteed by the caller.
-        Some(answer) => unsafe { refuse(error, Status(answer.status), &answer.message) },
     }
 }

@@ -1,67 +1,49 @@
 //! `sconce.values/1` in the child.
 
-use std::ffi::c_void;
 use std::slice;
 
-use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Collection, TensorAbi, ValuesTable};
+use sconce_plugin_api::abi::Status;
+use sconce_plugin_api::ext::{
+    Collection, Forward, HostCall, Refusal, TensorAbi, ValuesCall, ValuesLocal,
+};
 
 use super::super::channel::Arena;
 use super::super::message::{Ask, TensorForm};
-use super::session::{self, Answer, Session, passed_on};
-use crate::bridge::{readable, refuse};
+use super::session::{self, Session};
+use super::tables::Child;
+use crate::bridge::readable;
 
-pub(super) static TABLE: ValuesTable = ValuesTable {
-    set,
-    set_tensor,
-    get,
-    remove,
-};
-
-unsafe extern "C" fn set(
-    _context: *const c_void,
-    keep: u32,
-    name: TextAbi,
-    json: TextAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: name, text and error are borrowed for the call.
-    unsafe {
-        let Some(name) = name.read() else {
-            return refuse(error, Status::INVALID, "the name is not valid UTF-8");
-        };
-        let Some(json) = json.read() else {
-            return refuse(error, Status::INVALID, "the value is not valid UTF-8");
-        };
-        let answer = session::with(|session| {
-            let answer = session.ask(&Ask::ValueSet(keep, name, json));
-            forget_published(session);
-            answer
-        });
-        passed_on(answer.as_ref(), error)
+impl ValuesLocal for Child {
+    fn set(&self, keep: u32, name: &str, json: &str) -> Result<(), Refusal> {
+        let done = self.ask(HostCall::Values(ValuesCall::Set { keep, name, json }));
+        session::with(forget_published);
+        done
     }
-}
 
-unsafe extern "C" fn set_tensor(
-    _context: *const c_void,
-    keep: u32,
-    name: TextAbi,
-    tensor: *const TensorAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: name, tensor and error are borrowed for the call.
-    unsafe {
-        let Some(tensor) = tensor.as_ref() else {
-            return Status::INVALID.0;
-        };
-        let Some(name) = name.read() else {
-            return refuse(error, Status::INVALID, "the name is not valid UTF-8");
-        };
-        if let Err(problem) = readable(tensor) {
-            return refuse(error, Status::INVALID, &problem);
+    unsafe fn set_tensor(&self, keep: u32, name: &str, tensor: &TensorAbi) -> Result<(), Refusal> {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            readable(tensor).map_err(Refusal::invalid)?;
+            session::with(|session| give(session, keep, name, tensor))
+                .unwrap_or_else(|| Err(Refusal::invalid("")))
         }
-        let answer = session::with(|session| give(session, keep, name, tensor));
-        passed_on(answer.as_ref(), error)
+    }
+
+    fn get(&self, keep: u32, name: &str) -> Option<&str> {
+        let text = session::with(|session| {
+            let call = HostCall::Values(ValuesCall::Get { keep, name });
+            let answer = session.ask(&Ask::Host(call)).answer;
+            let is_there = answer.status == Status::OK.0;
+            is_there.then(|| session.keep_value(keep, name, answer.text.into_owned()))
+        });
+        // SAFETY: it lives until the value changes, as the extension says.
+        unsafe { text??.read() }
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Refusal> {
+        let done = self.ask(HostCall::Values(ValuesCall::Remove { name }));
+        session::with(forget_published);
+        done
     }
 }
 
@@ -70,15 +52,15 @@ unsafe extern "C" fn set_tensor(
 /// # Safety
 ///
 /// `tensor` must be [readable] memory that is borrowed for the call.
-unsafe fn give(session: &mut Session, keep: u32, name: &str, tensor: &TensorAbi) -> Answer {
-    let too_large = || Answer {
-        status: Status::ERROR.0,
-        count: 0,
-        number: 0.0,
-        text: String::new(),
-        message: "the tensor is larger than the memory for tensors".to_owned(),
-        tensor: None,
-        bytes: Vec::new(),
+unsafe fn give(
+    session: &mut Session,
+    keep: u32,
+    name: &str,
+    tensor: &TensorAbi,
+) -> Result<(), Refusal> {
+    let too_large = || {
+        let message = "the tensor is larger than the memory for tensors";
+        Err(Refusal::new(Status::ERROR, message))
     };
     // What is copied next is in the host's memory by the time of the answer.
     session.given.reset();
@@ -110,9 +92,9 @@ unsafe fn give(session: &mut Session, keep: u32, name: &str, tensor: &TensorAbi)
         type_code: tensor.type_code,
         type_bits: tensor.type_bits,
     };
-    let answer = session.ask(&Ask::ValueSetTensor(keep, name, form, offset));
+    let reply = session.ask(&Ask::SetTensor(keep, name, form, offset));
     forget_published(session);
-    answer
+    reply.done()
 }
 
 /// Forgets copies of published tensors, of which one may no longer be there. The host lends those that are in the same
@@ -122,46 +104,4 @@ fn forget_published(session: &mut Session) {
     session
         .lent
         .retain(|lent| !collections.contains(&lent.collection));
-}
-
-unsafe extern "C" fn get(
-    _context: *const c_void,
-    keep: u32,
-    name: TextAbi,
-    json: *mut TextAbi,
-) -> u32 {
-    // SAFETY: the name and memory for one text are borrowed for the call.
-    let (Some(name), Some(json)) = (unsafe { (name.read(), json.as_mut()) }) else {
-        return Status::INVALID.0;
-    };
-    let found = session::with(|session| {
-        let answer = session.ask(&Ask::ValueGet(keep, name));
-        let is_there = answer.status == Status::OK.0;
-        let text = if is_there {
-            session.keep_value(keep, name, answer.text)
-        } else {
-            TextAbi::EMPTY
-        };
-        (answer.status, text)
-    });
-    let (status, text) = found.unwrap_or((Status::INVALID.0, TextAbi::EMPTY));
-    if status == Status::OK.0 {
-        *json = text;
-    }
-    status
-}
-
-unsafe extern "C" fn remove(_context: *const c_void, name: TextAbi, error: *mut ErrorAbi) -> u32 {
-    // SAFETY: name and error are borrowed for the call.
-    unsafe {
-        let Some(name) = name.read() else {
-            return Status::INVALID.0;
-        };
-        let answer = session::with(|session| {
-            let answer = session.ask(&Ask::ValueRemove(name));
-            forget_published(session);
-            answer
-        });
-        passed_on(answer.as_ref(), error)
-    }
 }

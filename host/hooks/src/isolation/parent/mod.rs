@@ -3,7 +3,7 @@
 //! `process` starts and ends the child, in a restricted `environment` and with a directory of its own for `temporary` files if it has a sandbox,
 //! and exchanges messages with it;
 //! `output` collects what it prints. `library` opens a plugin there and describes it; `proxy` is the hook's object here, whose
-//! functions (`entries`) send orders (with `payload`s); `serve` answers what the child asks, by the host's own tables (`host`);
+//! functions (`entries`) send orders (with `payload`s); `serve` answers what the child asks, by the host's own functions;
 //! `borrowed` are the tensors that the hook was lent; `prefetched` the answers that
 //! are given in advance; `crash_report` is the file about an end.
 
@@ -11,7 +11,6 @@ mod borrowed;
 mod crash_report;
 mod entries;
 mod environment;
-mod host;
 mod library;
 mod orphans;
 mod output;

@@ -67,18 +67,29 @@ impl Prefetched {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::ext::{HostCall, MetricsCall, RunCall, TaskCall};
+
     use super::*;
+
+    const fn metrics(call: MetricsCall<'_>) -> Ask<'_> {
+        Ask::Host(HostCall::Metrics(call))
+    }
+
+    const ELAPSED: Ask<'_> = Ask::Host(HostCall::Run(RunCall::ElapsedSeconds {}));
 
     #[test]
     fn what_was_asked_is_given_and_what_was_not_used_no_longer() {
         let mut prefetched = Prefetched::default();
         let place = (8, 0);
         prefetched.begin();
-        prefetched.note(&Ask::MetricCount(0));
-        prefetched.note(&Ask::Facts);
-        prefetched.note(&Ask::Elapsed);
-        prefetched.note(&Ask::Publish("a", 1.0));
-        prefetched.note(&Ask::GroupCount);
+        prefetched.note(&metrics(MetricsCall::Count { phase: 0 }));
+        prefetched.note(&Ask::Host(HostCall::Task(TaskCall::Facts {})));
+        prefetched.note(&ELAPSED);
+        prefetched.note(&metrics(MetricsCall::Publish {
+            name: "a",
+            value: 1.0,
+        }));
+        prefetched.note(&Ask::Host(HostCall::Task(TaskCall::GroupCount {})));
         prefetched.end(place, 0);
         assert_eq!(
             prefetched.at(place).len(),
@@ -92,12 +103,16 @@ mod tests {
             .at(place)
             .first()
             .map(|question| postcard::from_bytes(question));
-        assert_eq!(left, Some(Ok(Ask::Elapsed)));
-        prefetched.note(&Ask::MetricGet(0, &"m".repeat(2 * LONGEST)));
+        assert_eq!(left, Some(Ok(ELAPSED)));
+        let name = "m".repeat(2 * LONGEST);
+        prefetched.note(&metrics(MetricsCall::Get {
+            phase: 0,
+            name: &name,
+        }));
         prefetched.end(place, 1);
         assert_eq!(prefetched.at(place).len(), 1, "a long question is not kept");
-        for metric in 0..100 {
-            prefetched.note(&Ask::MetricAt(0, metric));
+        for index in 0..100 {
+            prefetched.note(&metrics(MetricsCall::AtIndex { phase: 0, index }));
         }
         prefetched.end(place, 1);
         assert_eq!(prefetched.at(place).len(), MOST_PREFETCHED);

@@ -4,19 +4,19 @@ use std::ffi::c_void;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi, ViewAbi};
+use sconce_plugin_api::abi::{SetupAbi, Status, ViewAbi};
+use sconce_plugin_api::ext::{Level, Log, Ranks, Refusal, Threads};
 use sconce_plugin_api::{Phase, Point};
 
 use super::super::ending::Ending;
 use super::super::message::{Ask, Call, Create, Order, Posted, Reply, Word};
 use super::borrowed::BorrowedTensors;
 use super::crash_report::{self, Scene};
-use super::host::{HostTables, tables};
 use super::payload::payload;
 use super::prefetched::Prefetched;
 use super::process::HookProcess;
 use super::serve::Server;
-use crate::bridge::{begin_transaction, commit, roll_back};
+use crate::bridge::{BridgeState, begin_transaction, commit, roll_back, state_of};
 use crate::plugin::blueprint::HookFacts;
 use crate::plugin::entry_error::{ENDED, EntryError};
 use crate::plugin::instance::HookApart;
@@ -85,13 +85,10 @@ impl Proxy {
         config: &str,
         setup: &SetupAbi,
     ) -> Result<(), EntryError> {
-        let (threads, ranks) = tables().map_or((1, (0, 1)), |tables| {
-            // SAFETY: the context is the host's for the creation.
-            unsafe {
-                let threads = (tables.threads.count)(setup.context);
-                let rank = (tables.ranks.rank)(setup.context);
-                (threads, (rank, (tables.ranks.size)(setup.context)))
-            }
+        // SAFETY: the context is the host's for the creation.
+        let host = unsafe { state_of(setup.context) };
+        let (threads, ranks) = host.map_or((1, (0, 1)), |host| {
+            (Threads::count(host), (host.rank(), host.size()))
         });
         // SAFETY: the setup's texts are borrowed for the creation.
         let [name, run_directory, manifest] = unsafe {
@@ -262,7 +259,8 @@ impl Proxy {
     ) -> Result<Returned, Ending> {
         const GONE: &str = "its process has ended before";
         let begin = Instant::now();
-        let host = tables().ok_or_else(|| confused("the host lacks an extension"))?;
+        // SAFETY: guaranteed by the caller.
+        let host = unsafe { state_of(context) };
         let mut message = std::mem::take(&mut self.outgoing);
         message.clear();
         message = postcard::to_extend(order, message).map_err(|error| confused(&error))?;
@@ -271,8 +269,7 @@ impl Proxy {
             _ => None,
         };
         if let Some(place) = place {
-            // SAFETY: guaranteed by the caller.
-            message = unsafe { self.with_prefetched(place, message, host, context) };
+            message = self.with_prefetched(place, message, host);
         }
         let mut limit = self.limit;
         let process = self.process.as_mut().ok_or_else(|| confused(GONE))?;
@@ -285,20 +282,17 @@ impl Proxy {
             match word {
                 Word::Ask(ask, posted) => {
                     self.prefetched.note(&ask);
-                    let mut server = Server {
-                        tables: host,
-                        context,
-                        channel: &process.channel,
-                        borrowed: &mut self.borrowed,
-                    };
                     message.clear();
                     let asked = Instant::now();
                     let waits_for_others = matches!(ask, Ask::Gather(_));
-                    // SAFETY: guaranteed by the caller.
-                    message = unsafe {
-                        if context.is_null() {
-                            unavailable(message)
-                        } else {
+                    message = match host {
+                        None => unavailable(message),
+                        Some(host) => {
+                            let mut server = Server {
+                                host,
+                                channel: &process.channel,
+                                borrowed: &mut self.borrowed,
+                            };
                             take_posted(&mut server, posted)?;
                             server.answer(&ask, message)
                         }
@@ -310,12 +304,6 @@ impl Proxy {
                     process.send(&message)?;
                 }
                 Word::Return(returned) => {
-                    let mut server = Server {
-                        tables: host,
-                        context,
-                        channel: &process.channel,
-                        borrowed: &mut self.borrowed,
-                    };
                     let mut result = Returned {
                         status: if returned.status == ENDED {
                             1
@@ -326,16 +314,19 @@ impl Proxy {
                         place: returned.place.to_owned(),
                         bytes: returned.bytes.to_vec(),
                     };
-                    if !context.is_null() {
-                        // SAFETY: guaranteed by the caller.
-                        let taken = unsafe {
-                            let refusal = take_posted(&mut server, returned.posted)?;
-                            // Last, since the call has happened from here on.
-                            let given_back = server.borrowed.give_back(server.channel, context);
-                            given_back.map_err(|error| confused(&error))?;
-                            refusal
+                    if let Some(host) = host {
+                        let mut server = Server {
+                            host,
+                            channel: &process.channel,
+                            borrowed: &mut self.borrowed,
                         };
-                        if let (0, Some(refusal)) = (result.status, taken) {
+                        let refusal = take_posted(&mut server, returned.posted)?;
+                        // Last, since the call has happened from here on.
+                        // SAFETY: the context is that of this call, by the caller's guarantee.
+                        let given_back =
+                            unsafe { server.borrowed.give_back(server.channel, context) };
+                        given_back.map_err(|error| confused(&error))?;
+                        if let (0, Some(refusal)) = (result.status, refusal) {
                             result.status = Status::INVALID.0;
                             result.message = refusal;
                         }
@@ -353,31 +344,24 @@ impl Proxy {
     }
 
     /// Appends the prefetched answers of a mount point to an order.
-    ///
-    /// # Safety
-    ///
-    /// As for [`carry_out`](Proxy::carry_out).
-    unsafe fn with_prefetched(
+    fn with_prefetched(
         &mut self,
         place: (u32, u32),
         mut message: Vec<u8>,
-        host: &HostTables,
-        context: *const c_void,
+        host: Option<&BridgeState<'_>>,
     ) -> Vec<u8> {
-        let Some(process) = &self.process else {
+        let (Some(process), Some(host)) = (&self.process, host) else {
             return message;
         };
         let mut server = Server {
-            tables: host,
-            context,
+            host,
             channel: &process.channel,
             borrowed: &mut self.borrowed,
         };
         for question in self.prefetched.at(place) {
             if let Ok(ask) = postcard::from_bytes(question) {
                 message.extend_from_slice(question);
-                // SAFETY: guaranteed by the caller.
-                message = unsafe { server.answer(&ask, message) };
+                message = server.answer(&ask, message);
             }
         }
         message
@@ -390,9 +374,9 @@ impl Proxy {
         };
         let lines = process.output.take();
         for line in lines {
-            if let Some(tables) = tables().filter(|_| !context.is_null()) {
-                // SAFETY: the context is the host's for the call in progress.
-                unsafe { (tables.log.log)(context, INFO, TextAbi::new(&line)) };
+            // SAFETY: the context is the host's for the call in progress, or null.
+            if let Some(host) = unsafe { state_of(context) } {
+                Log::log(host, Level::Info as u32, &line);
             } else {
                 let name = &self.facts.name;
                 let line = sconce_manifest::printable::one_line(&line);
@@ -479,9 +463,6 @@ fn sandbox_hint(message: &str) -> &'static str {
 /// How long dropping a hook may take whose calls have no limit.
 const DROPPING: Duration = Duration::from_secs(60);
 
-/// `sconce.log/1`'s number of information.
-const INFO: u32 = 2;
-
 fn confused(what: &(impl ToString + ?Sized)) -> Ending {
     Ending::Confused(what.to_string())
 }
@@ -498,37 +479,23 @@ pub(super) fn outside(point: &str) -> Scene<'_> {
 
 /// The answer to what is asked while a state is saved or loaded, or the hook is dropped.
 fn unavailable(message: Vec<u8>) -> Vec<u8> {
-    let reply = Reply {
-        status: Status::NOT_LEGAL_HERE.0,
-        message: "the run can't be used here",
-        ..Reply::default()
-    };
-    postcard::to_extend(&reply, message).unwrap_or_default()
+    let refusal = Refusal::new(Status::NOT_LEGAL_HERE, "the run can't be used here");
+    postcard::to_extend(&Reply::refused(refusal), message).unwrap_or_default()
 }
 
 /// Does what the hook posted; returns why something was refused.
-///
-/// # Safety
-///
-/// The server's context must be the host's for the call in progress.
-unsafe fn take_posted(
-    server: &mut Server<'_>,
-    posted: Posted<'_>,
-) -> Result<Option<String>, Ending> {
+fn take_posted(server: &mut Server<'_>, posted: Posted<'_>) -> Result<Option<String>, Ending> {
     let mut rest = posted.bytes;
     let mut refusal = None;
     for _ in 0..posted.count {
         let (ask, behind) =
             postcard::take_from_bytes::<Ask<'_>>(rest).map_err(|error| confused(&error))?;
-        if !matches!(ask, Ask::Log(..) | Ask::Status(_) | Ask::Publish(..)) {
+        if !matches!(&ask, Ask::Host(call) if call.may_be_posted()) {
             return Err(confused(&"it posted what needs an answer"));
         }
-        // SAFETY: guaranteed by the caller.
-        let reply = unsafe { server.answer(&ask, Vec::new()) };
-        if let Ok(Reply { message, .. }) = postcard::from_bytes(&reply)
-            && !message.is_empty()
-        {
-            refusal.get_or_insert_with(|| message.to_owned());
+        let message = server.reply(&ask).answer.message;
+        if !message.is_empty() {
+            refusal.get_or_insert_with(|| message.into_owned());
         }
         rest = behind;
     }
