@@ -125,6 +125,7 @@ mod mixtures;
 mod model_directory;
 mod model_docs;
 mod modules;
+mod museum;
 mod mutations;
 mod named_checkpoints;
 mod order;
