@@ -3,59 +3,35 @@
 //! What a run's manifest has besides hooks is defined by who reads it: [`load`] reads any type with a JSON Schema.
 //!
 //! **Parts**
-//! - `load` reads files, layers (`overlay`) and assignments (`overrides`); `document`, `syntax` and `comments` read JSON, with the
-//!   position of each value ([`JsonSource`]).
-//! - [`HookEntry`], and what entries decide: `policies`, `isolation`, `priority`, `script`; [`LimitsConfig`].
-//! - [`schema_check`] checks against a JSON Schema, `semantics` what that can't say; `wording`, `right_form`, `misplaced` and
-//!   [`coming_from`] make messages of it.
-//! - [`diagnostic`]: messages with their place, for people. [`printable`], [`shell_word`], [`screen`]: texts fit for a terminal.
+//! - `load` reads files, layers and assignments, with the position of each value ([`JsonSource`]), of which `json` knows.
+//! - `entry`: [`HookEntry`], and what entries decide; [`LimitsConfig`].
+//! - `check`: checks against a JSON Schema ([`schema_check`]) and of what that can't say, and the words of their problems.
+//! - [`diagnostic`]: messages with their place, for people. `terminal`: texts fit for one ([`printable`], [`shell_word`], [`screen`]).
 //!   [`digest`]: fingerprints of files.
 
-pub mod coming_from;
-mod comments;
+mod check;
 pub mod diagnostic;
 pub mod digest;
-pub mod document;
-mod entry_form;
-pub mod example;
-mod forms;
-mod hook_entry;
-mod isolation;
-pub mod json_path;
-pub mod limits;
+mod entry;
+mod json;
 mod load;
-mod misplaced;
-mod origin;
-mod overlay;
-mod overrides;
-mod policies;
-pub mod printable;
-mod priority;
-pub mod problem;
-mod read;
-mod right_form;
-pub mod schema_check;
-pub mod screen;
-mod script;
-mod semantics;
-pub mod shell_word;
-mod source;
-mod syntax;
-mod whole_number;
-mod with_hooks;
-mod wording;
+mod terminal;
 
-pub use entry_form::EntryForm;
-pub use hook_entry::{ENTRY_KEYS, HookEntry, PhaseName};
-pub use isolation::{
+pub use check::{coming_from, example, problem, schema_check};
+pub use entry::entry_form::EntryForm;
+pub use entry::hook_entry::{ENTRY_KEYS, HookEntry, PhaseName};
+pub use entry::isolation::{
     CrashPolicy, CrashPolicyName, ISOLATE, Isolation, MemorySize, RestartCount, Sandbox,
     SandboxConfig, SandboxRules,
 };
-pub use limits::{LOAD_LIMIT, LimitsConfig};
+pub use entry::limits::{self, LOAD_LIMIT, LimitsConfig};
+pub use entry::policies::{Every, OnCrash, OnError, ReloadPolicy, Unit};
+pub use entry::script::Script;
+pub use entry::with_hooks::{KnownHook, add_hooks};
+pub use json::json_path;
+pub use json::origin::AssignmentOrigin;
+pub use json::source::JsonSource;
+pub use load::document;
+pub use load::overlay::{Assignment, Overlay, VARIABLE};
 pub use load::{complete_hooks, explained, load};
-pub use origin::AssignmentOrigin;
-pub use overlay::{Assignment, Overlay, VARIABLE};
-pub use policies::{Every, OnCrash, OnError, ReloadPolicy, Unit};
-pub use script::Script;
-pub use source::JsonSource;
-pub use with_hooks::{KnownHook, add_hooks};
+pub use terminal::{printable, screen, shell_word};

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use sconce_plugin_api::ext::check_path;
 use serde_json::Value;
 
-use super::hook_entry::ONE_UNIT;
-use super::json_path;
 use super::problem::ManifestProblem;
+use crate::entry::hook_entry::ONE_UNIT;
+use crate::json_path;
 
 /// The units of `every`; an entry has exactly one.
 const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
@@ -17,7 +17,7 @@ const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
 const LONGEST_NAME: usize = 200;
 
 /// Problems with names and hooks of a document, except in parts that already failed the schema check.
-pub(super) fn check(document: &Value, found: &[ManifestProblem]) -> Vec<ManifestProblem> {
+pub(crate) fn check(document: &Value, found: &[ManifestProblem]) -> Vec<ManifestProblem> {
     let hooks = document.get("hooks").and_then(Value::as_array);
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     let mut problems = wrong_paths(document);

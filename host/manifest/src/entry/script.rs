@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::HookEntry;
 use super::entry_form::EntryForm;
-use crate::digest;
+use crate::{HookEntry, digest};
 
 /// The virtual environment beside the manifest, where the tools of Python put it.
 const ENVIRONMENT: &str = ".venv";
@@ -19,7 +18,7 @@ const LONGEST_STEM: usize = 100;
 const PYTHON: &str = "python";
 
 /// Writes out an entry that names a Python file, and takes paths of Python hooks as relative to the manifest's directory.
-pub(super) fn complete(entry: &mut HookEntry, base: &Path) {
+pub(crate) fn complete(entry: &mut HookEntry, base: &Path) {
     if let Some((file, class)) = named_file(&entry.hook) {
         let mut config = Map::new();
         config.insert("file".to_owned(), file.into());
@@ -48,7 +47,7 @@ pub(super) fn complete(entry: &mut HookEntry, base: &Path) {
 
 /// The name of the Python file that a completed entry names, without `.py`: what the entry is called, unless it is too
 /// long for that.
-pub(super) fn stem(entry: &HookEntry) -> Option<&str> {
+pub(crate) fn stem(entry: &HookEntry) -> Option<&str> {
     if entry.form != EntryForm::Script {
         return None;
     }

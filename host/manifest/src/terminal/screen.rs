@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::printable;
+use super::printable;
 
 /// Current status line; static because there is one standard error.
 static STATUS: Mutex<String> = Mutex::new(String::new());

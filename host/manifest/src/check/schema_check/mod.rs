@@ -10,8 +10,8 @@ use super::problem::ManifestProblem;
 use super::wording::{
     about, any_of, choices, did_you_mean, in_words, key_of, missing_key, one_of, shortened,
 };
-use super::{example, json_path, misplaced, right_form, whole_number};
-use crate::coming_from;
+use super::{coming_from, example, misplaced, right_form, whole_number};
+use crate::json_path;
 use sconce_base::nearest::{nearest, ours};
 
 /// Number of problems beyond which no more hints are computed, since each takes time.

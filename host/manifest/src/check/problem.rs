@@ -26,7 +26,7 @@ pub struct ManifestProblem {
 
 impl ManifestProblem {
     /// A problem with the value at a path.
-    pub(super) fn new(path: String, message: String, hint: Option<String>) -> ManifestProblem {
+    pub(crate) fn new(path: String, message: String, hint: Option<String>) -> ManifestProblem {
         ManifestProblem {
             path,
             is_key: false,

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::json_path::{self, PathSegment};
-use super::origin::AssignmentOrigin;
 use super::overlay::Assignment;
-use super::{JsonSource, wording};
+use crate::JsonSource;
+use crate::check::wording;
 use crate::diagnostic::Diagnostic;
+use crate::json::origin::AssignmentOrigin;
+use crate::json_path::{self, PathSegment};
 
 /// Applies assignments, and records in `source` where the values came from. Invalid ones change nothing.
 pub(super) fn apply(

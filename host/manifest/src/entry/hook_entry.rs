@@ -21,7 +21,7 @@ use super::priority::WrittenPriority;
 use sconce_base::patterns::Patterns;
 
 /// The message for an `every` with no unit, or with more than one.
-pub(super) const ONE_UNIT: &str =
+pub(crate) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
 /// The keys of an entry that belong to the host, not to the hook's configuration.

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::problem::ManifestProblem;
 use super::wording::{any_of, did_you_mean, in_words, key_of, missing_key, one_of, shortened};
-use super::{example, json_path, right_form};
+use super::{example, right_form};
+use crate::json_path;
 use sconce_base::nearest::nearest;
 
 /// Of the forms a value may take, returns the problems of the one that was meant. That is judged by its tag,

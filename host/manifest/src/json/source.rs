@@ -59,7 +59,7 @@ struct AssignedText {
 
 impl JsonSource {
     /// Records the positions of all values in a text that is valid JSON.
-    pub(super) fn new(file: &Path, text: &str) -> JsonSource {
+    pub(crate) fn new(file: &Path, text: &str) -> JsonSource {
         let mut source = JsonSource::unparsed(file, text);
         let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
         if let Some(value) = parsed.ok().and_then(|parsed| parsed.value) {
@@ -69,7 +69,7 @@ impl JsonSource {
     }
 
     /// A source without any positions.
-    pub(super) fn unparsed(file: &Path, text: &str) -> JsonSource {
+    pub(crate) fn unparsed(file: &Path, text: &str) -> JsonSource {
         JsonSource {
             file: file.to_owned(),
             text: Arc::from(text),
@@ -97,7 +97,7 @@ impl JsonSource {
     }
 
     /// The place of a byte range.
-    pub(super) fn span_location(&self, json_path: &str, span: Range<usize>) -> TextLocation {
+    pub(crate) fn span_location(&self, json_path: &str, span: Range<usize>) -> TextLocation {
         self.at(json_path, Some(span))
     }
 
@@ -107,7 +107,7 @@ impl JsonSource {
     }
 
     /// Duplicate keys: the place of the second occurrence, and the line of the first.
-    pub(super) fn doubled(&self) -> impl Iterator<Item = (TextLocation, usize)> {
+    pub(crate) fn doubled(&self) -> impl Iterator<Item = (TextLocation, usize)> {
         let newlines = self.text.match_indices('\n').map(|(place, _)| place);
         let newlines: Vec<usize> = if self.doubled.is_empty() {
             Vec::new()
@@ -121,7 +121,7 @@ impl JsonSource {
     }
 
     /// Duplicate keys of objects, as diagnostics.
-    pub(super) fn doubled_keys(&self) -> Vec<Diagnostic> {
+    pub(crate) fn doubled_keys(&self) -> Vec<Diagnostic> {
         self.doubled()
             .map(|(place, line)| {
                 Diagnostic::new("the key comes twice in this object")
@@ -132,7 +132,7 @@ impl JsonSource {
     }
 
     /// Records that the value at `json_path` came from another file.
-    pub(super) fn take_over(&mut self, json_path: &str, other: &JsonSource) {
+    pub(crate) fn take_over(&mut self, json_path: &str, other: &JsonSource) {
         self.overridden
             .retain(|path, _| path != json_path && !json_path::is_inside(path, json_path));
         for (path, span) in &other.values {
@@ -150,7 +150,7 @@ impl JsonSource {
 
     /// Records that the value at `json_path` was set on the command line or in the environment. There it
     /// starts at byte `value_at` of `text`, after a path and `=`.
-    pub(super) fn set_override(
+    pub(crate) fn set_override(
         &mut self,
         json_path: String,
         origin: &AssignmentOrigin,

@@ -1,6 +1,6 @@
 //! How an entry of `hooks` is written.
 
-use super::json_path;
+use crate::json_path;
 
 /// How an entry says which hook it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::load::told;
-use super::{JsonSource, schema_check, syntax};
+use super::told;
 use crate::diagnostic::Diagnostic;
+use crate::json::syntax;
+use crate::{JsonSource, schema_check};
 
 /// Reads a file of UTF-8 text that has at most `largest` bytes.
 ///

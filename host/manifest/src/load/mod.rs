@@ -1,4 +1,16 @@
 //! Loads a manifest from a file, or reports everything that is wrong with it.
+//!
+//! **Parts**
+//! - `read`: the text of a file. `overlay`: layers over it, of other files (by `read`) and of assignments (`overrides`).
+//! - `document`: other files of the user's, which have no layers.
+//!
+//! **Flow.** `read` the file → parse it → merge its layers → set the assignments → complete entries that are scripts → check it
+//! against the schema and by `semantics` → give it its type. Problems are reported together, each in its place.
+
+pub mod document;
+pub(super) mod overlay;
+mod overrides;
+mod read;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -7,11 +19,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
+use super::check::semantics;
+use super::entry::script;
+use super::json::syntax;
 use super::problem::ManifestProblem;
-use super::schema_check;
-use super::{
-    HookEntry, JsonSource, Overlay, json_path, overlay, overrides, read, script, semantics, syntax,
-};
+use super::{HookEntry, JsonSource, Overlay, json_path, schema_check};
 use crate::diagnostic::Diagnostic;
 
 /// Maximum number of problems reported at once.

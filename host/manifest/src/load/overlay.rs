@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::origin::AssignmentOrigin;
-use super::{JsonSource, json_path, read, syntax};
+use super::read;
 use crate::diagnostic::Diagnostic;
+use crate::json::origin::AssignmentOrigin;
+use crate::json::syntax;
+use crate::{JsonSource, json_path};
 
 /// Environment variables with assignments: this one, and those whose names begin with it and `_`.
 pub const VARIABLE: &str = "SCONCE_SET";
@@ -56,7 +58,7 @@ impl Overlay {
 }
 
 /// Merges a manifest file into a document, and records in `source` which values came from it.
-pub(super) fn lay(
+pub(crate) fn lay(
     document: &mut Value,
     source: &mut JsonSource,
     path: &Path,

@@ -7,14 +7,14 @@ use super::problem::ManifestProblem;
 use sconce_base::nearest::nearest;
 
 /// The key of the value that an error is about; `None` for an element of a list.
-pub(super) fn key_of<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
+pub(crate) fn key_of<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
     let (_, key) = error.instance_path().as_str().rsplit_once('/')?;
     let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     is_plain.then_some(key)
 }
 
 /// The problem of a missing key.
-pub(super) fn missing_key(path: String, key: &str) -> ManifestProblem {
+pub(crate) fn missing_key(path: String, key: &str) -> ManifestProblem {
     ManifestProblem {
         missing: Some(key.to_owned()),
         ..ManifestProblem::new(path, format!("the key `{key}` is missing"), None)
@@ -22,7 +22,7 @@ pub(super) fn missing_key(path: String, key: &str) -> ManifestProblem {
 }
 
 /// The texts that a schema lists, as an enumeration or as one of several constants.
-pub(super) fn choices(schema: &Value) -> Vec<&str> {
+pub(crate) fn choices(schema: &Value) -> Vec<&str> {
     let branches = ["anyOf", "oneOf"].into_iter();
     let branches = branches.filter_map(|key| schema.get(key)?.as_array());
     let of_branches = branches.flatten().flat_map(choices);
@@ -34,7 +34,7 @@ pub(super) fn choices(schema: &Value) -> Vec<&str> {
 }
 
 /// Lists the values that a key may have.
-pub(super) fn any_of(key: &str, choices: &[&str]) -> String {
+pub(crate) fn any_of(key: &str, choices: &[&str]) -> String {
     match choices {
         [only] => format!("write `\"{key}\": \"{only}\"`"),
         _ => format!("`{key}` is one of `{}`", choices.join("`, `")),
@@ -42,7 +42,7 @@ pub(super) fn any_of(key: &str, choices: &[&str]) -> String {
 }
 
 /// The first sentence of a schema's description.
-pub(super) fn about(schema: &Value) -> Option<String> {
+pub(crate) fn about(schema: &Value) -> Option<String> {
     let text = schema.get("description")?.as_str()?;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = words.find(". ").map_or(words.len(), |end| end + 1);
@@ -52,7 +52,7 @@ pub(super) fn about(schema: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
+pub(crate) fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
     let names: Vec<&str> = options
         .as_array()
         .into_iter()
@@ -77,12 +77,12 @@ pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>)
     (message, near.map(did_you_mean))
 }
 
-pub(super) fn did_you_mean(name: &str) -> String {
+pub(crate) fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
 }
 
 /// The name of a type as used in messages.
-pub(super) fn in_words(name: &str) -> &str {
+pub(crate) fn in_words(name: &str) -> &str {
     match name {
         "integer" => "a whole number",
         "number" => "a number",
@@ -95,6 +95,6 @@ pub(super) fn in_words(name: &str) -> &str {
 }
 
 /// A value in one line of about sixty characters.
-pub(super) fn shortened(value: &Value) -> String {
+pub(crate) fn shortened(value: &Value) -> String {
     crate::diagnostic::shortened(&value.to_string())
 }

@@ -64,7 +64,7 @@ const RESTARTS: u32 = 3;
 
 impl CrashPolicy {
     /// The policy of a hook: what its entry says, or else what corresponds to its policy for faults.
-    pub(super) fn of(written: Option<CrashPolicy>, on_error: OnError) -> OnCrash {
+    pub(crate) fn of(written: Option<CrashPolicy>, on_error: OnError) -> OnCrash {
         match (written, on_error) {
             (Some(CrashPolicy::Named(CrashPolicyName::Fail)), _) | (None, OnError::Fail) => {
                 OnCrash::Fail

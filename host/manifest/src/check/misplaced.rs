@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::problem::ManifestProblem;
 use super::wording::did_you_mean;
-use super::{json_path, right_form};
-use crate::coming_from;
+use super::{coming_from, right_form};
+use crate::json_path;
 use sconce_base::nearest::{nearest, ours};
 
 /// Keys by which other frameworks name the kind of an object.

@@ -12,7 +12,7 @@ const MOST_STEPS: usize = 100;
 
 /// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PathSegment {
+pub(crate) enum PathSegment {
     /// To a member of an object.
     Key(String),
     /// To an element of a list.
@@ -68,7 +68,7 @@ pub fn below(path: &str, rest: &str) -> String {
 }
 
 /// The path of the enclosing value; `None` for the document itself.
-pub(super) fn parent(path: &str) -> Option<&str> {
+pub(crate) fn parent(path: &str) -> Option<&str> {
     if path.is_empty() {
         return None;
     }
@@ -85,7 +85,7 @@ pub(super) fn parent(path: &str) -> Option<&str> {
 }
 
 /// Whether `path` is `around` itself or the path of a value inside it.
-pub(super) fn is_inside(path: &str, around: &str) -> bool {
+pub(crate) fn is_inside(path: &str, around: &str) -> bool {
     let mut path = Some(path);
     while let Some(here) = path {
         if here == around {
@@ -97,7 +97,7 @@ pub(super) fn is_inside(path: &str, around: &str) -> bool {
 }
 
 /// Converts a JSON pointer into `document` to a path: `/hooks/1/config` to `hooks[1].config`.
-pub(super) fn from_pointer(pointer: &str, document: &Value) -> String {
+pub(crate) fn from_pointer(pointer: &str, document: &Value) -> String {
     let mut path = String::new();
     let mut here = Some(document);
     for part in pointer.split('/').skip(1) {
@@ -122,7 +122,7 @@ pub(super) fn from_pointer(pointer: &str, document: &Value) -> String {
 /// # Errors
 ///
 /// If it is not a valid path, with the reason.
-pub(super) fn steps(path: &str) -> Result<Vec<PathSegment>, String> {
+pub(crate) fn steps(path: &str) -> Result<Vec<PathSegment>, String> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() || steps.is_empty() {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{JsonSource, comments};
+use super::comments;
+use crate::JsonSource;
 use crate::diagnostic::Diagnostic;
 use crate::shell_word::shell_word;
 
@@ -14,7 +15,7 @@ use crate::shell_word::shell_word;
 /// # Errors
 ///
 /// The first syntax error.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
     if text.trim().is_empty() {
         let message = format!("the manifest `{}` is empty", path.display());
         return Err(Diagnostic::new(message).hint("`{}` is the least that JSON can be"));
@@ -41,7 +42,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
 }
 
 /// The character at which parsing failed.
-pub(super) fn span(text: &str, error: &serde_json::Error) -> Range<usize> {
+pub(crate) fn span(text: &str, error: &serde_json::Error) -> Range<usize> {
     let start = offset(text, error.line(), error.column());
     let found = text.get(start..).unwrap_or_default().chars().next();
     start..start + found.map_or(0, char::len_utf8)
