@@ -84,7 +84,7 @@ use std::sync::Arc;
 
 pub use cifar::{CifarConfig, CifarLabels, CifarVersion};
 pub use class_counts::class_counts;
-pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
+pub use config::{DataConfig, IdxConfig};
 pub use data_files::{
     ContentHash, DataFile, HashOf, PerPart, SplitRecord, file_changes, listing, with_listed_members,
 };
@@ -106,6 +106,7 @@ pub use memory::MemoryUse;
 pub use portion::{Portion, Split};
 pub use preprocessing::{Preprocessing, TrainingData, Transform};
 pub use sconce_nn::{Inputs, Targets};
+pub use synthetic_digits::SyntheticDigitsConfig;
 pub use target_scaling::{TargetScale, TargetScaling};
 pub use text::{TextConfig, TextDataset, TextPart, TextTransform};
 pub use vocabulary::{TextUnit, Unknown, Vocabulary};

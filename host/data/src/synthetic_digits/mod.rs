@@ -4,13 +4,15 @@
 //! division and square roots, which every processor rounds identically, so that the bytes are the
 //! same everywhere.
 
+mod config;
 mod render;
 mod shapes;
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 
-use super::{DataError, Images, SyntheticDigitsConfig};
+use super::{DataError, Images};
+pub use config::SyntheticDigitsConfig;
 use render::{Canvas, Pose};
 use sconce_ops::random::{self, Stream};
 
