@@ -5,7 +5,7 @@
 //! **Parts**
 //! - [`DataError`]: what any kind of data can have, and one of these in it.
 //! - `arrays`, `csv`, `image_folder`, `images`, `cifar`, `text`: what only these can have; `unknown_category`: a detail of a table's.
-//! - `preprocessing`: the file of what was learnt.
+//! - `preprocessing`: the file of what was learnt. `printable`: texts from data, as messages show them.
 
 mod arrays;
 mod cifar;
@@ -13,6 +13,7 @@ mod csv;
 mod image_folder;
 mod images;
 mod preprocessing;
+pub(super) mod printable;
 mod text;
 mod unknown_category;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::printable::printable;
+use super::printable::printable;
 
 /// A category that the training rows don't have.
 #[derive(Clone, Debug, PartialEq, Eq)]

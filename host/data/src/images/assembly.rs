@@ -7,7 +7,7 @@ use super::{
     AugmentConfig, Augmentation, ChannelStatistics, ImageDataset, Images, Normalisation,
     NormaliseConfig,
 };
-use crate::fitted::Fitted;
+use crate::dataset::fitted::Fitted;
 use crate::split::{Part, Parts};
 use crate::{DataError, Dataset};
 

@@ -4,9 +4,9 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
+use super::pixels::decoding_threads;
 use super::{DataError, Images, MeanDeviation, NormaliseConfig, NormaliseRule};
 use crate::error::ImagesError;
-use crate::pixels::decoding_threads;
 use sconce_base::exact::Exact;
 
 /// Mean and standard deviation of each channel, of pixels from 0 to 255.

@@ -22,14 +22,13 @@ pub use training_data::{TrainingData, is_rows_name};
 
 use crate::arrays::ArrayTransform;
 use crate::csv::{CsvTransform, ROWS, RowsOf, SplitRows};
-use crate::data_files::recorded;
-pub use crate::error::PreprocessingError;
-use crate::image_transform::ImageTransform;
-pub use crate::input::{
+pub use crate::dataset::input::{
     FarValue, InputDescription, InputNotes, LabelledInput, OpenedInput, RowCounts,
 };
-use crate::shape::elements;
-use crate::target_names;
+use crate::dataset::shape::elements;
+pub use crate::error::PreprocessingError;
+use crate::files::data_files::recorded;
+use crate::images::transform::ImageTransform;
 use crate::text::TextTransform;
 use crate::{DataError, Inputs, TargetScaling, Targets, Vocabulary};
 
@@ -66,7 +65,7 @@ pub struct GeneratedSamples {
     #[serde(deserialize_with = "shape")]
     pub shape: Vec<usize>,
     /// Targets of the samples.
-    #[serde(with = "target_names")]
+    #[serde(with = "crate::targets::names")]
     pub targets: Targets,
 }
 

@@ -10,8 +10,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{Preprocessing, PreprocessingError, TrainingData, Transform};
-use crate::data_files::{DataFile, SplitRecord};
-use crate::printable::printable;
+use crate::error::printable::printable;
+use crate::files::data_files::{DataFile, SplitRecord};
 
 /// Name of the file.
 pub const PREPROCESSING: &str = "preprocessing.json";

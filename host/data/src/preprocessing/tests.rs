@@ -5,8 +5,8 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::golden_tests::{fitted, input, mixed_files};
-use crate::on_demand_tests::{batch, in_memory, load, on_demand};
+use crate::tests::golden::{fitted, input, mixed_files};
+use crate::tests::on_demand::{batch, in_memory, load, on_demand};
 
 /// Writes and reads a preprocessing, after `edit` changed what is written.
 fn edited(

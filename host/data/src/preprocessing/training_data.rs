@@ -1,7 +1,7 @@
 //! What a model was trained on: the files, and how their samples were divided.
 
 use crate::csv::{RowsOf, SplitRows};
-use crate::data_files::{ContentHash, DataFile, HashOf, PerPart, SplitRecord};
+use crate::files::data_files::{ContentHash, DataFile, HashOf, PerPart, SplitRecord};
 
 /// What the names of files begin and end with that have the hashes of a run's rows, beside its checkpoints.
 const ROWS_START: &str = ".rows-";

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use super::streamed::StreamedText;
 use super::tokens::Tokens;
 use crate::error::{DataError, TextError, unreadable};
-use crate::file::{other_format, unpacked};
-use crate::memory::{MOST_OF_A_FILE, MemoryUse};
+use crate::files::file::{other_format, unpacked};
+use crate::files::memory::{MOST_OF_A_FILE, MemoryUse};
+use crate::files::watched_file::WatchedFile;
 use crate::signature::{self, GZIP};
 use crate::vocabulary::{TextUnit, Unknown, Vocabulary};
-use crate::watched_file::WatchedFile;
 
 /// Content of a text file, valid UTF-8 if tokens are characters.
 pub(super) struct Text {

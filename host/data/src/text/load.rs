@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::content::Text;
 use super::dataset::{whole, windows};
 use super::{TextConfig, TextPart, TextTransform};
+use crate::dataset::fitted::Fitted;
 use crate::error::{DataError, TextError};
-use crate::fitted::Fitted;
 
 /// Reads a text and divides it: the training part first, then validation, then test.
 ///

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::error::{DataError, TextError};
+use crate::files::watched_file::{ReadProblem, WatchedFile};
 use crate::vocabulary::TextUnit;
-use crate::watched_file::{ReadProblem, WatchedFile};
 
 /// Size in bytes of the pieces in which a file is read from start to end.
 const PIECE: usize = 1 << 16;

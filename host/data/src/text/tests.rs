@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::real_data::real_file;
+use crate::tests::real_data::real_file;
 use crate::{DataConfig, DataError, Dataset, Inputs, Splits, Targets};
 
 fn directory(files: &[(&str, &[u8])]) -> TempDir {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::streamed::StreamedText;
 use crate::DataError;
+use crate::files::watched_file::ReadProblem;
 use crate::vocabulary::{TextUnit, Vocabulary};
-use crate::watched_file::ReadProblem;
 
 /// Tokens of a text, in the narrowest type that fits the vocabulary.
 #[derive(Clone, Debug)]

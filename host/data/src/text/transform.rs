@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::dataset::whole;
-use crate::input::InputDescription;
+use crate::dataset::input::InputDescription;
 use crate::vocabulary::Vocabulary;
 use crate::{DataError, Dataset, MemoryUse};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::shift::{Draw, Shift};
 use super::*;
 use crate::Dataset;
-use crate::fitted::Fitted;
-use crate::image_transform::{ImageFormat, ImageTransform};
+use crate::dataset::fitted::Fitted;
+use crate::images::transform::{ImageFormat, ImageTransform};
 use crate::images::{Assembly, FittedImages, Images, NormaliseConfig, NormaliseRule, OwnImages};
 use crate::split::{Part, Parts};
 

@@ -1,0 +1,4 @@
+//! Batches of an epoch: the `order` of its samples, and the `loader`, whose threads prepare them in the background.
+
+pub(super) mod loader;
+pub mod order;

@@ -1,0 +1,154 @@
+//! Interface between data sets and the training loop.
+//!
+//! **Parts**
+//! - `first`: a limit on the number of samples. `class_counts`: the samples of each class. `shape`: how many elements a sample has.
+//! - `fitted`: the data sets of the phases with what was learnt for them. `input`: data opened for predictions.
+
+pub(super) mod class_counts;
+pub(super) mod first;
+pub(super) mod fitted;
+pub(super) mod input;
+pub(super) mod shape;
+
+use std::sync::Arc;
+
+use candle_core::Tensor;
+
+use sconce_nn::{Inputs, Targets};
+
+use super::error::DataError;
+use super::vocabulary::Vocabulary;
+
+/// A data set with random access to its samples.
+pub trait Dataset: Send + Sync {
+    /// Returns the number of samples.
+    fn len(&self) -> usize;
+
+    /// Whether there are no samples.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the shape of a sample's input: (channels, height, width) of an image, (columns) of a
+    /// table's row, (context) of a text.
+    fn sample_shape(&self) -> &[usize];
+
+    /// Returns the content of a sample's input.
+    fn inputs(&self) -> Inputs {
+        Inputs::Numbers
+    }
+
+    /// Returns the kind of the targets.
+    fn targets(&self) -> &Targets;
+
+    /// Returns the names of the classes; empty for numeric targets.
+    fn class_names(&self) -> &[String] {
+        match self.targets() {
+            Targets::Class(names) | Targets::ClassPerPosition(names) => names,
+            Targets::Numbers(_) => &[],
+        }
+    }
+
+    /// Returns the vocabulary of text inputs; none for other inputs.
+    fn vocabulary(&self) -> Option<&Vocabulary> {
+        None
+    }
+
+    /// Whether samples have weights, by which they count in the loss: those of [`Batch::weights`].
+    fn has_weights(&self) -> bool {
+        false
+    }
+
+    /// Returns where the sample at `index` comes from; none if not from a file.
+    fn origin(&self, _index: u32) -> Option<SampleOrigin> {
+        None
+    }
+
+    /// Returns the class of the sample at `index`, if it has one that is known without reading its input.
+    fn class_of(&self, _index: u32) -> Option<u32> {
+        None
+    }
+
+    /// Whether the targets are real: those of files [opened](crate::Preprocessing::open) for predictions may be
+    /// placeholders.
+    fn has_targets(&self) -> bool {
+        true
+    }
+
+    /// Returns these samples without random augmentation, for evaluations and predictions on training
+    /// data; none if nothing is random.
+    fn plain(&self) -> Option<Arc<dyn Dataset>> {
+        None
+    }
+
+    /// Describes the data, in lines for `sconce check`.
+    fn describe(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the samples at `indices`, in that order. Random augmentation is keyed by a sample's index
+    /// and `epoch`, the number of completed training epochs, never by the time of the call.
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError>;
+}
+
+/// Source of a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SampleOrigin {
+    /// Index of the row, record or image in the file, from 0; a header is not counted.
+    Row(usize),
+    /// Name of the sample's own file, relative to its directory.
+    File(String),
+}
+
+/// A batch of samples for a model.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Inputs (samples, …), of the type given by [`Dataset::inputs`].
+    pub inputs: Tensor,
+    /// Targets of the shape and type given by [`Targets`].
+    pub targets: Tensor,
+    /// Indices of these samples in the data set.
+    pub indices: Vec<u32>,
+    /// Weight of each sample in the loss, 0 or more; all 1 if there are none.
+    pub weights: Option<Vec<f32>>,
+    /// Targets of the samples mixed into these, if any are.
+    pub mixed: Option<MixedTargets>,
+}
+
+/// Targets of samples that were mixed into those of a batch, in the same order.
+#[derive(Clone, Debug)]
+pub struct MixedTargets {
+    /// Targets of the other samples, on the CPU.
+    pub targets: Tensor,
+    /// Share of the batch's own samples in the mixture, from 0 to 1.
+    pub share: f64,
+}
+
+impl Batch {
+    /// Creates a batch of samples that weigh the same, and of which each has one target.
+    pub fn new(inputs: Tensor, targets: Tensor, indices: Vec<u32>) -> Batch {
+        Batch {
+            inputs,
+            targets,
+            indices,
+            weights: None,
+            mixed: None,
+        }
+    }
+
+    /// Returns the number of samples.
+    pub fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Whether there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// Returns the size of inputs and targets in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let size = |tensor: &Tensor| tensor.elem_count() * tensor.dtype().size_in_bytes();
+        size(&self.inputs) + size(&self.targets)
+    }
+}

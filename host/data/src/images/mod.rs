@@ -1,0 +1,390 @@
+//! Images, stored as bytes, in memory or in files, until a batch is requested.
+//!
+//! **Parts**
+//! - Sources: `idx`, `cifar`, `image_folder`. `assembly` divides what they give, `normalisation` is fitted to its training part.
+//! - `pixels` keeps the bytes, or reads them on demand; `augmentation` alters the images of a batch.
+//! - `transform`: other images as inputs of the same model.
+
+mod assembly;
+mod augmentation;
+pub(super) mod cifar;
+mod config;
+pub(super) mod idx;
+pub(super) mod image_folder;
+mod normalisation;
+mod pixels;
+pub(super) mod transform;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+
+use super::files::memory::MemoryUse;
+use super::{Batch, DataError, Dataset, MixedTargets, SampleOrigin, Targets};
+pub(super) use assembly::{Assembly, FittedImages, OwnImages};
+use augmentation::Augmentation;
+pub use augmentation::{
+    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, MixupConfig,
+    RandAugmentConfig, RotateConfig,
+};
+pub use config::{MeanDeviation, NormaliseConfig, NormaliseRule};
+use idx::IdxRole;
+pub(super) use normalisation::{ChannelStatistics, Normalisation};
+use pixels::{Pixels, ReadImage};
+
+/// Images of one shape with their labels.
+#[derive(Clone, Debug)]
+pub struct Images {
+    /// Pixels of all images, one after the other, in the order of the shape.
+    pixels: Pixels,
+    /// Channels, height, width.
+    shape: [usize; 3],
+    labels: Vec<u32>,
+    source: ImageSource,
+}
+
+/// Source of images, for the origin of samples.
+#[derive(Clone, Debug)]
+enum ImageSource {
+    /// The images were generated.
+    Nothing,
+    /// Files with many images, one after the other.
+    Records,
+    /// One file per image, with these names.
+    Files(Arc<[String]>),
+}
+
+impl Images {
+    /// Creates images from matching parts: one label for each image of that shape.
+    pub(super) fn new(pixels: Vec<u8>, shape: [usize; 3], labels: Vec<u32>) -> Images {
+        debug_assert_eq!(pixels.len(), shape.iter().product::<usize>() * labels.len());
+        Images {
+            pixels: Pixels::Memory(pixels),
+            shape,
+            labels,
+            source: ImageSource::Nothing,
+        }
+    }
+
+    /// Creates images that are read on demand, one for each label.
+    pub(super) fn on_demand(
+        images: Arc<dyn ReadImage>,
+        shape: [usize; 3],
+        labels: Vec<u32>,
+    ) -> Images {
+        Images {
+            pixels: Pixels::OnDemand(images),
+            shape,
+            labels,
+            source: ImageSource::Nothing,
+        }
+    }
+
+    /// Whether reading an image takes no more than looking it up.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.pixels.is_in_memory()
+    }
+
+    /// Marks the images as records of one or several files, in order.
+    pub(super) fn of_records(mut self) -> Images {
+        self.source = ImageSource::Records;
+        self
+    }
+
+    /// Marks the images as coming from one file each.
+    pub(super) fn of_files(mut self, names: Vec<String>) -> Images {
+        self.source = ImageSource::Files(names.into());
+        self
+    }
+
+    /// Returns the source of an image.
+    fn origin(&self, image: usize) -> Option<SampleOrigin> {
+        match &self.source {
+            ImageSource::Nothing => None,
+            ImageSource::Records => Some(SampleOrigin::Row(image)),
+            ImageSource::Files(names) => names.get(image).cloned().map(SampleOrigin::File),
+        }
+    }
+
+    /// Reads images and labels from IDX files, and checks that they match.
+    pub(super) fn read(
+        images: &Path,
+        labels: &Path,
+        classes: usize,
+        memory: MemoryUse,
+    ) -> Result<Images, DataError> {
+        let (pixels, shape, count) = read_pixels(images, memory)?;
+        let marks = idx::read(labels, IdxRole::Labels)?;
+        if count != marks.bytes.len() {
+            return Err(DataError::CountMismatch {
+                images_file: images.to_owned(),
+                labels_file: labels.to_owned(),
+                images: count,
+                labels: marks.bytes.len(),
+            });
+        }
+        let wrong = marks
+            .bytes
+            .iter()
+            .position(|&label| usize::from(label) >= classes);
+        if let Some(index) = wrong {
+            return Err(DataError::Label {
+                file: labels.to_owned(),
+                index,
+                label: marks.bytes.get(index).copied().unwrap_or(0),
+                classes,
+            });
+        }
+        let labels = marks.bytes.into_iter().map(u32::from).collect();
+        Ok(Images {
+            pixels,
+            shape,
+            labels,
+            source: ImageSource::Records,
+        })
+    }
+
+    /// Reads images from an IDX file, with placeholder labels.
+    pub(super) fn unlabelled(file: &Path) -> Result<Images, DataError> {
+        let (pixels, shape, count) = read_pixels(file, MemoryUse::Auto)?;
+        Ok(Images {
+            pixels,
+            shape,
+            labels: vec![0; count],
+            source: ImageSource::Records,
+        })
+    }
+
+    /// Returns the number of images.
+    pub fn count(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Returns channels, height and width.
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// Returns the class of each image.
+    pub(super) fn classes(&self) -> &[u32] {
+        &self.labels
+    }
+
+    /// Returns the bytes of an image and its class, or none if the index is out of range. Bytes may be
+    /// read into `buffer`.
+    pub(super) fn image<'a>(
+        &'a self,
+        index: usize,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Option<(&'a [u8], u32)>, DataError> {
+        let Some(&label) = self.labels.get(index) else {
+            return Ok(None);
+        };
+        let size: usize = self.shape.iter().product();
+        let pixels = self.pixels.image(index, size, buffer)?;
+        Ok(pixels.map(|pixels| (pixels, label)))
+    }
+}
+
+/// Reads the pixels of an IDX file of images, with their shape and count.
+fn read_pixels(file: &Path, memory: MemoryUse) -> Result<(Pixels, [usize; 3], usize), DataError> {
+    let images = idx::images(file, memory)?;
+    let shape = match images.dimensions[..] {
+        [_, height, width] => [1, height, width],
+        [_, channels, height, width] => [channels, height, width],
+        // The reader has checked that the rank is 3 or 4.
+        _ => [0, 0, 0],
+    };
+    let count = images.dimensions.first().copied().unwrap_or(0);
+    if u32::try_from(count).is_err() {
+        return Err(DataError::TooMany(count as u64));
+    }
+    Ok((images.pixels, shape, count))
+}
+
+/// A part of some images, as a data set for classification.
+pub struct ImageDataset {
+    images: Arc<Images>,
+    /// Indices of its images.
+    indices: Vec<u32>,
+    normalisation: Normalisation,
+    /// Random augmentation, if any.
+    augmentation: Option<Augmentation>,
+    targets: Targets,
+    /// Whether it is a part of images that another data set already describes.
+    is_part: bool,
+    has_targets: bool,
+}
+
+impl ImageDataset {
+    /// Creates a data set of the images at `indices`, with the training normalisation.
+    pub(super) fn new(
+        images: Arc<Images>,
+        indices: Vec<u32>,
+        normalisation: Normalisation,
+        class_names: Vec<String>,
+    ) -> ImageDataset {
+        ImageDataset {
+            images,
+            indices,
+            normalisation,
+            augmentation: None,
+            targets: Targets::Class(class_names),
+            is_part: false,
+            has_targets: true,
+        }
+    }
+
+    /// Creates a data set of other images with the same preparation, but without augmentation.
+    fn with(&self, images: Arc<Images>, indices: Vec<u32>) -> ImageDataset {
+        ImageDataset {
+            images,
+            indices,
+            normalisation: self.normalisation.clone(),
+            augmentation: None,
+            targets: self.targets.clone(),
+            is_part: true,
+            has_targets: true,
+        }
+    }
+
+    /// Marks the labels as placeholders.
+    pub(super) fn without_targets(self) -> ImageDataset {
+        ImageDataset {
+            has_targets: false,
+            ..self
+        }
+    }
+
+    /// Creates a data set of all images in `own` with the same preparation; they must have the same shape.
+    fn all_of(&self, own: OwnImages) -> Result<ImageDataset, DataError> {
+        let OwnImages { images, file } = own;
+        if images.shape != self.images.shape {
+            return Err(DataError::Shape {
+                file,
+                wanted: self.images.shape.to_vec(),
+                found: images.shape.to_vec(),
+            });
+        }
+        let indices = (0..images.count() as u32).collect();
+        Ok(ImageDataset {
+            is_part: false,
+            ..self.with(Arc::new(images), indices)
+        })
+    }
+
+    /// Returns the bytes and the class of a sample.
+    fn sample<'a>(
+        &'a self,
+        index: u32,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<(&'a [u8], u32), DataError> {
+        let image = match self.indices.get(index as usize) {
+            Some(&image) => self.images.image(image as usize, buffer)?,
+            None => None,
+        };
+        image.ok_or(DataError::Index {
+            index,
+            count: self.len(),
+        })
+    }
+}
+
+impl Dataset for ImageDataset {
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn sample_shape(&self) -> &[usize] {
+        &self.images.shape
+    }
+
+    fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    fn origin(&self, index: u32) -> Option<SampleOrigin> {
+        let image = *self.indices.get(index as usize)?;
+        self.images.origin(image as usize)
+    }
+
+    fn class_of(&self, index: u32) -> Option<u32> {
+        let image = *self.indices.get(index as usize)?;
+        self.images.labels.get(image as usize).copied()
+    }
+
+    fn has_targets(&self) -> bool {
+        self.has_targets
+    }
+
+    /// Says how many images are stored, and in how many bytes.
+    fn describe(&self) -> Vec<String> {
+        if self.is_part {
+            return Vec::new();
+        }
+        let [channels, height, width] = self.images.shape;
+        let place = if self.images.is_in_memory() {
+            "in memory"
+        } else {
+            "read on demand"
+        };
+        let bytes = self.images.count() as u128 * (channels * height * width) as u128;
+        vec![format!(
+            "{} images {place}: {channels} × {height} × {width}, {bytes} bytes",
+            self.images.count()
+        )]
+    }
+
+    fn plain(&self) -> Option<Arc<dyn Dataset>> {
+        self.augmentation?;
+        Some(Arc::new(
+            self.with(Arc::clone(&self.images), self.indices.clone()),
+        ))
+    }
+
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError> {
+        let shape @ [channels, height, width] = self.images.shape;
+        let mut inputs = Vec::with_capacity(indices.len() * channels * height * width);
+        let mut targets = Vec::with_capacity(indices.len());
+        let (mut buffer, mut changed) = (Vec::new(), Vec::new());
+        for &index in indices {
+            let (mut pixels, class) = self.sample(index, &mut buffer)?;
+            if let Some(augmentation) = &self.augmentation {
+                augmentation.apply((epoch, index), pixels, shape, &mut changed);
+                pixels = &changed;
+            }
+            let plane = height * width;
+            self.normalisation.apply(pixels, plane, &mut inputs);
+            targets.push(class);
+        }
+        let mixed = match (&self.augmentation, indices.first()) {
+            (Some(augmentation), Some(&first)) => {
+                augmentation.mix((epoch, first), &mut inputs, indices.len(), shape)
+            }
+            _ => None,
+        };
+        let mixed = match mixed {
+            Some((partners, own)) => {
+                let target = |&place: &u32| targets.get(place as usize).copied();
+                let targets: Vec<u32> = partners.iter().filter_map(target).collect();
+                let targets = Tensor::new(targets, &Device::Cpu)?;
+                Some(MixedTargets {
+                    targets,
+                    share: own,
+                })
+            }
+            None => None,
+        };
+        let shape = (indices.len(), channels, height, width);
+        let inputs = Tensor::from_vec(inputs, shape, &Device::Cpu)?;
+        let targets = Tensor::from_vec(targets, indices.len(), &Device::Cpu)?;
+        Ok(Batch {
+            mixed,
+            ..Batch::new(inputs, targets, indices.to_vec())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

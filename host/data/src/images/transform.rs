@@ -1,0 +1,203 @@
+//! Other images as inputs of the same model.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cifar::{self, CifarLabels, CifarVersion};
+use super::image_folder::{self, DecodedFormat};
+use super::{ChannelStatistics, FittedImages, ImageDataset, Images, Normalisation};
+use crate::dataset::input::InputDescription;
+use crate::dataset::shape::elements;
+use crate::files::memory::MemoryUse;
+use crate::{DataError, Dataset};
+
+/// Files that images come from, with the form in which images are read from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum ImageFormat {
+    /// IDX files.
+    Idx {
+        /// Channels, height and width.
+        shape: [usize; 3],
+    },
+    /// CIFAR's binary files.
+    Cifar {
+        version: CifarVersion,
+        labels: CifarLabels,
+    },
+    /// A file for each image.
+    Files(DecodedFormat),
+}
+
+/// What was learnt from images: their form, the statistics of their channels, and the classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredTransform", into = "StoredTransform")]
+pub struct ImageTransform {
+    format: ImageFormat,
+    statistics: ChannelStatistics,
+    classes: Vec<String>,
+}
+
+/// Serialised form of a transform.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredTransform {
+    format: ImageFormat,
+    statistics: ChannelStatistics,
+    classes: Vec<String>,
+}
+
+impl From<ImageTransform> for StoredTransform {
+    fn from(transform: ImageTransform) -> StoredTransform {
+        StoredTransform {
+            format: transform.format,
+            statistics: transform.statistics,
+            classes: transform.classes,
+        }
+    }
+}
+
+impl TryFrom<StoredTransform> for ImageTransform {
+    type Error = String;
+
+    fn try_from(stored: StoredTransform) -> Result<ImageTransform, String> {
+        let shape = stored.format.shape();
+        if elements(&shape).is_none_or(|pixels| u32::try_from(pixels).is_err()) {
+            return Err(format!("images can't have the shape {shape:?}"));
+        }
+        let [channels, ..] = shape;
+        let found = stored.statistics.channels();
+        if found != channels {
+            return Err(format!(
+                "images have {channels} channels, but there are statistics of {found}"
+            ));
+        }
+        if stored.classes.is_empty() {
+            return Err("there are no classes".to_owned());
+        }
+        Ok(ImageTransform {
+            format: stored.format,
+            statistics: stored.statistics,
+            classes: stored.classes,
+        })
+    }
+}
+
+impl ImageFormat {
+    fn shape(self) -> [usize; 3] {
+        match self {
+            ImageFormat::Idx { shape } => shape,
+            ImageFormat::Cifar { .. } => cifar::SHAPE,
+            ImageFormat::Files(form) => form.shape(),
+        }
+    }
+
+    /// Reads images with their labels.
+    fn read_labelled(
+        self,
+        source: &Path,
+        labels: Option<&Path>,
+        classes: &[String],
+    ) -> Result<Images, DataError> {
+        let file = source.to_owned();
+        match (self, labels) {
+            (ImageFormat::Idx { .. }, Some(labels)) => {
+                Images::read(source, labels, classes.len(), MemoryUse::Auto)
+            }
+            (ImageFormat::Idx { .. }, None) => Err(DataError::WithoutTargets {
+                file,
+                way: "`--targets FILE` names the IDX file of their labels",
+            }),
+            (_, Some(_)) => Err(DataError::TargetsInside { file }),
+            // Records have their labels.
+            (ImageFormat::Cifar { .. }, None) => self.read(source),
+            (ImageFormat::Files(form), None) => image_folder::labelled(source, form, classes),
+        }
+    }
+
+    /// Reads images, with placeholder labels where these are elsewhere.
+    fn read(self, source: &Path) -> Result<Images, DataError> {
+        match self {
+            ImageFormat::Idx { .. } => Images::unlabelled(source),
+            ImageFormat::Cifar { version, labels } => cifar::unlabelled(version, labels, source),
+            ImageFormat::Files(form) => image_folder::unlabelled(source, form),
+        }
+    }
+}
+
+impl ImageTransform {
+    pub(crate) fn new(format: ImageFormat, learnt: FittedImages) -> ImageTransform {
+        ImageTransform {
+            format,
+            statistics: learnt.statistics,
+            classes: learnt.classes,
+        }
+    }
+
+    /// Returns channels, height and width.
+    pub fn shape(&self) -> [usize; 3] {
+        self.format.shape()
+    }
+
+    /// Returns the names of the classes.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// Opens the images of a file of the training's kind, or of a directory.
+    pub(crate) fn open(&self, source: &Path) -> Result<Arc<dyn Dataset>, DataError> {
+        let images = self.dataset(self.format.read(source)?, source)?;
+        Ok(Arc::new(images.without_targets()))
+    }
+
+    /// Opens images with their labels: in directories named after the classes, in CIFAR's records, or in a file of their
+    /// own.
+    pub(crate) fn open_labelled(
+        &self,
+        source: &Path,
+        labels: Option<&Path>,
+    ) -> Result<Arc<dyn Dataset>, DataError> {
+        let images = self.format.read_labelled(source, labels, &self.classes)?;
+        Ok(Arc::new(self.dataset(images, source)?))
+    }
+
+    fn dataset(&self, images: Images, source: &Path) -> Result<ImageDataset, DataError> {
+        if images.shape() != self.shape() {
+            return Err(DataError::Shape {
+                file: source.to_owned(),
+                wanted: self.shape().to_vec(),
+                found: images.shape().to_vec(),
+            });
+        }
+        let all = (0..images.count() as u32).collect();
+        let normalisation = Normalisation::of(&self.statistics);
+        let classes = self.classes.clone();
+        Ok(ImageDataset::new(
+            Arc::new(images),
+            all,
+            normalisation,
+            classes,
+        ))
+    }
+
+    pub(crate) fn describe_input(&self) -> InputDescription {
+        let [channels, height, width] = self.shape();
+        let colour = if channels == 1 { "grey" } else { "colour" };
+        let size = match self.format {
+            ImageFormat::Files(form) if form.resize.is_some() => "; others are resized",
+            _ => "",
+        };
+        let values = match self.format {
+            ImageFormat::Idx { .. } => "an IDX file of images",
+            ImageFormat::Cifar { .. } => "a file of CIFAR's binary version",
+            ImageFormat::Files(_) => "an image file, or a directory of them",
+        };
+        InputDescription {
+            name: "image".to_owned(),
+            kind: format!("{colour} image of {height} × {width} pixels (height × width){size}"),
+            values: values.to_owned(),
+        }
+    }
+}

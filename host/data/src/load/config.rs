@@ -1,0 +1,88 @@
+//! Data in the manifest.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arrays::{NpyConfig, SafetensorsConfig};
+use crate::csv::CsvConfig;
+use crate::files::memory::MemoryUse;
+use crate::generated::synthetic_digits::SyntheticDigitsConfig;
+use crate::images::cifar::CifarConfig;
+use crate::images::image_folder::ImageFolderConfig;
+use crate::images::{AugmentConfig, NormaliseConfig};
+use crate::regression::RegressionConfig;
+use crate::split::portion::Split;
+use crate::two_moons::TwoMoonsConfig;
+use crate::{GrammarConfig, TextConfig};
+
+/// Data set to train on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DataConfig {
+    /// Images and labels in IDX files, the format of MNIST; plain or gzipped.
+    Idx(IdxConfig),
+    /// CIFAR-10 or CIFAR-100 in the binary version.
+    Cifar(CifarConfig),
+    /// Image files in one directory per class.
+    ImageFolder(ImageFolderConfig),
+    /// Digits from 0 to 9, drawn and distorted from the seed; nothing to download.
+    SyntheticDigits(SyntheticDigitsConfig),
+    /// A CSV table: one line per sample, with numeric or categorical columns.
+    Csv(CsvConfig),
+    /// Two NumPy files: an array of inputs and one of targets.
+    Npy(NpyConfig),
+    /// A safetensors file with a tensor of inputs and one of targets.
+    Safetensors(SafetensorsConfig),
+    /// Two interleaved half circles, drawn from the seed.
+    TwoMoons(TwoMoonsConfig),
+    /// A regression problem with coefficients drawn from the seed, and noise.
+    Regression(RegressionConfig),
+    /// A text file; the model learns to predict the next byte or character.
+    Text(TextConfig),
+    /// Sentences of a small grammar, drawn from the seed; nothing to download.
+    Grammar(GrammarConfig),
+}
+
+/// Images and labels in IDX files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IdxConfig {
+    /// Path of the file with the images: bytes of rank 3 (count, height, width) or 4 (count, channels,
+    /// height, width).
+    pub images: PathBuf,
+    /// Path of the file with their labels: bytes of rank 1.
+    pub labels: PathBuf,
+    /// Validation data: a part of these files or separate files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val: Option<Split>,
+    /// Test data: a part of these files or separate files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Split>,
+    /// Whether a `count` or `fraction` keeps the class proportions of the files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stratified: bool,
+    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
+    /// Names of the classes; their number limits the labels. Default: the digits 0 to 9.
+    #[serde(default = "digits")]
+    #[schemars(length(min = 1, max = 256))]
+    pub classes: Vec<String>,
+    /// Normalisation of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
+    /// […], "deviation": […]}`.
+    #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]
+    pub normalise: NormaliseConfig,
+    /// Random augmentation of training images.
+    #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
+    pub augment: AugmentConfig,
+    /// Whether images are read before training or when a batch needs them.
+    #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
+    pub memory: MemoryUse,
+}
+
+/// Returns the names of the ten digits.
+pub(crate) fn digits() -> Vec<String> {
+    (0..10).map(|digit| digit.to_string()).collect()
+}

@@ -1,0 +1,134 @@
+//! Arrays in the manifest.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::TargetScale;
+use crate::split::portion::{Amount, Portion};
+
+/// NumPy files: an array of inputs and one of targets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NpyConfig {
+    /// Path of the `.npy` file with the inputs: (samples, …).
+    pub inputs: PathBuf,
+    /// Path of the `.npy` file with the targets: integers are classes, (samples) or (samples,
+    /// positions); floats are numeric targets, (samples) or (samples, numbers). Default: the inputs themselves,
+    /// as the model gets them, for an autoencoder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<PathBuf>,
+    /// Names of the classes. Default: the numbers from 0 up to the largest target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub classes: Option<Vec<String>>,
+    /// Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples:
+    /// per column if samples have rank 1, over all elements otherwise.
+    #[serde(default)]
+    pub standardise: bool,
+    /// Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own units.
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scaling: Option<TargetScale>,
+    /// Validation data: a part of these files or separate files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val: Option<NpySplit>,
+    /// Test data: a part of these files or separate files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<NpySplit>,
+    /// Whether a `count` or `fraction` keeps the class proportions of the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stratified: bool,
+    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
+}
+
+/// Source of a phase's data: exactly one of `count`, `fraction`, `fold` with `folds`, or `inputs` with `targets` if the training has any.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NpySplit {
+    /// Number of samples to draw from the training files, at random from the seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub count: Option<usize>,
+    /// Fraction of the training files to draw, at random from the seed; above 0 and below 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub fraction: Option<f64>,
+    /// Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub fold: Option<usize>,
+    /// Number of these parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
+    pub folds: Option<usize>,
+    /// Path of a separate file with inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<PathBuf>,
+    /// Path of the file with their targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<PathBuf>,
+}
+
+impl NpySplit {
+    pub(super) fn amount(&self) -> Amount {
+        Amount {
+            count: self.count,
+            fraction: self.fraction,
+            fold: self.fold,
+            folds: self.folds,
+        }
+    }
+}
+
+/// A safetensors file with a tensor of inputs and one of targets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SafetensorsConfig {
+    /// Path of the file.
+    pub file: PathBuf,
+    /// Name of the tensor of inputs: (samples, …).
+    #[serde(default = "inputs")]
+    pub inputs: String,
+    /// Name of the tensor of targets: integers are classes, (samples) or (samples, positions); floats are
+    /// numeric targets, (samples) or (samples, numbers). Null: the inputs themselves, as the model gets them,
+    /// for an autoencoder.
+    #[serde(default = "targets")]
+    pub targets: Option<String>,
+    /// Names of the classes. Default: the numbers from 0 up to the largest target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub classes: Option<Vec<String>>,
+    /// Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples:
+    /// per column if samples have rank 1, over all elements otherwise.
+    #[serde(default)]
+    pub standardise: bool,
+    /// Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own units.
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scaling: Option<TargetScale>,
+    /// Validation data: a part of this file or a separate file with tensors of the same names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val: Option<Portion>,
+    /// Test data: a part of this file or a separate file with tensors of the same names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Portion>,
+    /// Whether a `count` or `fraction` keeps the class proportions of the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stratified: bool,
+    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
+}
+
+fn inputs() -> String {
+    "inputs".to_owned()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the default of an optional key")]
+fn targets() -> Option<String> {
+    Some("targets".to_owned())
+}
