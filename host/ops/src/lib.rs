@@ -4,28 +4,21 @@
 //! them work in `f32` and `f64` and are gradient-checked.
 //!
 //! **Parts**
-//! - Operations, each a candle custom op with its own backward pass: `linear`, `conv` (with `unfold`), `attention`,
-//!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `sequences`,
-//!   `squared_error`, `masked`, `elementwise`, `add_relu`.
+//! - `operations`: each a custom op of candle's, with its own backward pass.
 //! - `options`, `statistics`: what operations are given beside tensors, on any device.
-//! - `choice`: how an operation is computed, by which kernels or composed.
-//! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
-//! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours. `custom_gradient`: operations whose output and
-//!   gradient are computed apart, on any device; `tables`: what was computed from sizes, kept on its device.
-//! - `cuda`: own kernels for CUDA tensors (feature `cuda`).
-//! - `autocast`: products in a narrower type than parameters; `cast`: tensors in that type, or in a wider one.
-//! - `recompute`: blocks that are computed again in the backward pass.
-//! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
-//! - `constants`: frozen parameters ([`hold`]), which operations see detached.
-//! - `storage`: conversions between tensor storage and slices. `sum`: of two tensors, as gradients add up; `finite`: a check.
-//! - [`kernels`]: parallel regions, vectorised loops and matrix multiplication, without tensors.
-//! - [`vectors`]: passes over all parameters, gradients or the like at once.
+//! - `choice`: how an operation is computed, by which kernels or composed, and in which type.
+//! - `composed`: every operation composed of candle's own, for devices that have no kernels of ours.
+//! - `cuda`: own kernels for CUDA tensors (feature `cuda`). [`kernels`]: parallel regions, vectorised loops and matrix
+//!   multiplication, without tensors.
+//! - `autograd`: records operations ([`record`]) and runs the backward pass over them ([`backward`]); constants ([`hold`]), blocks that
+//!   are computed again, [`gradient_check`].
+//! - `storage`: conversions between tensor storage and slices.
+//! - [`vectors`]: passes over all parameters, gradients or the like at once. [`measures`]: what metrics of logits are made of.
 //! - [`pieces`]: copies and sums of the gradients that ranks exchange.
 //! - [`random`]: keyed streams of random numbers.
 //! - [`device`]: the CPU or a GPU, opened and asked.
-//! - [`gradient_check`]: gradients against finite differences.
 //!
-//! **Flow.** 1. An operation makes its inputs contiguous and passes them to `tape::apply1` to `apply3`, which detach
+//! **Flow.** 1. An operation makes its inputs contiguous and passes them to `autograd::tape::apply1` to `apply3`, which detach
 //! constant inputs, have candle run the op's `cpu_fwd`, and record it. 2. `cpu_fwd` takes slices from `storage` and
 //! computes with [`kernels`]. 3. [`backward`] walks the tape in reverse, calls each op's `bwd` and adds up the
 //! gradients. 4. Where candle's own operations come in between, candle's pass continues from the gradients found so
@@ -39,80 +32,56 @@
     reason = "what loops call must become part of them for each set of instructions"
 )]
 
-mod add_relu;
-mod aside;
-mod attention;
-mod autocast;
-mod batch_norm;
-mod cast;
+mod autograd;
 mod choice;
 mod composed;
-mod constants;
-mod conv;
-mod cross_entropy;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-mod custom_gradient;
 pub mod device;
-pub mod device_address;
-mod elementwise;
-mod embedding;
-mod finite;
-pub mod gradient_check;
-pub mod host_copy;
 pub mod kernels;
-mod linear;
-mod masked;
 pub mod measures;
+mod operations;
 mod options;
 pub mod pieces;
-mod pool;
 pub mod random;
-mod recompute;
-mod row_norm;
-mod sequences;
-mod softmax;
-mod squared_error;
 mod statistics;
 mod storage;
-mod sum;
-mod tables;
-mod tape;
-mod unfold;
 pub mod vectors;
 
-pub use add_relu::add_relu;
-pub use attention::attention;
-pub use autocast::{Autocast, autocast, autocast_dtype};
-pub use batch_norm::{
-    batch_norm, batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
+pub use autograd::constants::{HeldConstants, hold, is_constant, pruned};
+pub use autograd::gradient_check;
+pub use autograd::recompute::{largest_recomputed, recomputed};
+pub use autograd::tape::{
+    Recording, apply1, backward, backward_giving, keeps, record, recorded, recorded_bytes, reshape,
 };
-pub use cast::cast;
+pub use choice::autocast::{Autocast, autocast, autocast_dtype};
 pub use choice::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };
-pub use constants::{HeldConstants, hold, is_constant, pruned};
-pub use conv::{conv2d, conv2d_then, largest_convolution};
-pub use cross_entropy::{cross_entropy, cross_entropy_on_device};
-pub use elementwise::{add, gelu, relu, silu};
-pub use embedding::{add_positions, embedding};
-pub use finite::is_finite;
-pub use linear::{linear, linear_then};
-pub use masked::{dropout_factors, masked};
+pub use composed::cast::cast;
+pub use operations::attention::attention;
+pub use operations::batch_norm::{
+    batch_norm, batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
+};
+pub use operations::conv::unfold::unfold2d;
+pub use operations::conv::{conv2d, conv2d_then, largest_convolution};
+pub use operations::elementwise::add_relu::add_relu;
+pub use operations::elementwise::masked::{dropout_factors, masked};
+pub use operations::elementwise::{add, gelu, relu, silu};
+pub use operations::embedding::{add_positions, embedding};
+pub use operations::finite::is_finite;
+pub use operations::linear::{linear, linear_then};
+pub use operations::losses::cross_entropy::{cross_entropy, cross_entropy_on_device};
+pub use operations::losses::squared_error::mean_squared_error;
+pub use operations::pool::pool2d;
+pub use operations::row_norm::{layer_norm, rms_norm};
+pub use operations::sequences::{mean_positions, transpose};
+pub use operations::softmax::softmax;
 pub use options::{After, CrossEntropyTerms, Function, PoolKind, Window, Windows};
-pub use pool::pool2d;
-pub use recompute::{largest_recomputed, recomputed};
-pub use row_norm::{layer_norm, rms_norm};
-pub use sequences::{mean_positions, transpose};
-pub use softmax::softmax;
-pub use squared_error::mean_squared_error;
 pub use statistics::{
     AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource,
 };
-pub use tape::{
-    Recording, apply1, backward, backward_giving, keeps, record, recorded, recorded_bytes, reshape,
-};
-pub use unfold::unfold2d;
+pub use storage::{device_address, host_copy};
 
 /// Reproducible standard normal values for tests.
 ///

@@ -2,9 +2,9 @@
 
 use candle_core::{D, Device, Result, Tensor};
 
+use super::cast::{operand, widened};
 use super::of;
-use crate::cast::{operand, widened};
-use crate::tables::Tables;
+use crate::storage::tables::Tables;
 
 /// Multi-head attention from packed queries, keys and values, (batch, length, 3 · width).
 pub(crate) fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use candle_core::{Device, Result, Tensor, bail};
 
+use super::cast::{operand, widened};
 use super::functions::relu;
 use super::of;
 use super::pooling::pool2d;
-use crate::cast::{operand, widened};
-use crate::custom_gradient::custom_gradient2;
+use crate::autograd::custom_gradient::custom_gradient2;
 use crate::options::{After, PoolKind, Window, Windows};
-use crate::tables::Tables;
+use crate::storage::tables::Tables;
 
 /// A convolution and what comes after it; `Conv::of` has checked the shapes.
 pub(crate) fn conv2d(

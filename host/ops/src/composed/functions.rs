@@ -2,12 +2,14 @@
 
 use candle_core::{Result, Tensor};
 
+use super::cast::{operand, promoted, widened};
 use super::of;
-use crate::cast::{operand, promoted, widened};
+use crate::autograd::custom_gradient::{
+    custom_gradient_of_output2, custom_gradient1, custom_gradient2,
+};
+use crate::autograd::tape::reshape;
 use crate::choice::has_kernels;
-use crate::custom_gradient::{custom_gradient_of_output2, custom_gradient1, custom_gradient2};
 use crate::options::Function;
-use crate::tape::reshape;
 
 /// x · Wᵀ + b over the last dimension, and a function of it.
 pub(crate) fn linear(

@@ -2,9 +2,9 @@
 
 use candle_core::{D, DType, Result, Tensor};
 
+use super::cast::widened;
 use super::of;
-use crate::cast::widened;
-use crate::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient1;
 use crate::options::CrossEntropyTerms;
 
 /// Cross entropy of logits (rows, classes), as [`cross_entropy`](crate::cross_entropy()), which has checked the targets.

@@ -6,7 +6,7 @@
 //!
 //! - `convolution`, `pooling`, `windows`: windows of images, gathered by indices;
 //! - `attention`: attention and softmax; `norms`: batch, layer and RMS norm; `losses`; `sequences`: embeddings, positions,
-//!   transposition; `functions`: element by element.
+//!   transposition; `functions`: element by element; `cast`: tensors in another type.
 
 /// Returns from a function with the output of a device's own kernel, if there is one for these inputs.
 macro_rules! own_kernel {
@@ -19,6 +19,7 @@ macro_rules! own_kernel {
 }
 
 mod attention;
+pub(super) mod cast;
 mod convolution;
 mod functions;
 mod losses;
@@ -40,8 +41,8 @@ pub(crate) use pooling::pool2d;
 pub(crate) use sequences::{add_positions, embedding, mean_positions, transpose};
 pub(crate) use windows::unfold2d;
 
+use crate::autograd::constants::{made, seen};
 pub(crate) use crate::choice::is_chosen;
-use crate::constants::{made, seen};
 
 /// Computes an operation of these inputs, of which held ones are constants.
 fn of<const N: usize>(

@@ -2,10 +2,10 @@
 
 use candle_core::{D, DType, Result, Tensor, bail};
 
+use super::cast::widened;
 use super::functions::relu;
 use super::of;
-use crate::cast::widened;
-use crate::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient1;
 use crate::statistics::{ChannelStatistics, SharedBatch, StatisticsSource};
 
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension.

@@ -5,10 +5,10 @@
 
 use candle_core::{D, DType, Device, Result, Tensor};
 
-use crate::cast::widened;
-use crate::custom_gradient::custom_gradient1;
+use super::cast::widened;
+use crate::autograd::custom_gradient::custom_gradient1;
 use crate::options::{PoolKind, Windows};
-use crate::tables::Tables;
+use crate::storage::tables::Tables;
 
 /// Pools the last two dimensions.
 pub(crate) fn pool2d(

@@ -2,10 +2,10 @@
 
 use candle_core::{D, DType, Result, Tensor, bail};
 
+use super::cast::{promoted, widened};
 use super::of;
-use crate::cast::{promoted, widened};
+use crate::autograd::custom_gradient::{custom_gradient1, custom_gradient2};
 use crate::choice::has_kernels;
-use crate::custom_gradient::{custom_gradient1, custom_gradient2};
 
 /// Rows of a table (tokens, width) selected by integers.
 pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {

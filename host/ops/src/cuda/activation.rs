@@ -6,7 +6,7 @@ use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, segments, suffix, uninitialised,
 };
 use super::sources::Family;
-use crate::custom_gradient::{custom_gradient1, custom_gradient2};
+use crate::autograd::custom_gradient::{custom_gradient1, custom_gradient2};
 use crate::options::Function;
 
 /// A function of every element, or `None` where the kernels don't take the tensor.

@@ -9,7 +9,7 @@ use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, uninitialised,
 };
 use super::sources::Family;
-use crate::custom_gradient::custom_gradient_of_output1;
+use crate::autograd::custom_gradient::custom_gradient_of_output1;
 
 /// softmax(Q · Kᵀ / √(width of a head)) · V for each head, from Q, K and V side by side, (batch, length, 3 · width); `None` where the
 /// kernels don't take it.

@@ -7,7 +7,7 @@ use super::launch::{
     uploaded,
 };
 use super::sources::Family;
-use crate::custom_gradient::custom_gradient3;
+use crate::autograd::custom_gradient::custom_gradient3;
 use crate::statistics::{ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource};
 
 /// Mean and biased variance of each channel of (batch, channels, …), or `None` where the kernels don't take the tensor.

@@ -9,7 +9,7 @@ use candle_core::{CudaDevice, Device, Result, Tensor};
 
 use super::launch::uploaded;
 use crate::options::Slices;
-use crate::tables::Tables;
+use crate::storage::tables::Tables;
 
 /// Elements of a chunk at most.
 const CHUNK: usize = 8192;

@@ -6,7 +6,7 @@ use super::launch::{
     Argument, Grid, THREADS, count_of_blocks, device_of, launch, suffix, uninitialised,
 };
 use super::sources::Family;
-use crate::custom_gradient::{custom_gradient_of_output2, custom_gradient_of_output3};
+use crate::autograd::custom_gradient::{custom_gradient_of_output2, custom_gradient_of_output3};
 use crate::options::{UnfoldSizes, Window};
 
 /// x (batch, channels, height, width) convolved by (outputs, channels, taps down, taps across), a bias of each output added, and `ReLU`;

@@ -4,7 +4,7 @@ use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
 use super::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient1;
 use crate::options::CrossEntropyTerms;
 
 /// The loss of logits (rows, classes) with targets (rows) of `u32` on the same device, or `None` where the kernels don't take the logits.

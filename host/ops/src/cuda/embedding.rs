@@ -4,7 +4,7 @@ use candle_core::{CudaDevice, DType, Result, Tensor};
 
 use super::launch::{Argument, Grid, count_of_blocks, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient1;
 
 /// Rows of a table (tokens, width) selected by integers, or `None` where the kernels don't take the table.
 pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Option<Tensor>> {

@@ -6,9 +6,9 @@ use candle_core::{CudaDevice, DType, Device, Result, Tensor};
 
 use super::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient1;
 use crate::options::{PoolKind, Windows};
-use crate::tables::Tables;
+use crate::storage::tables::Tables;
 
 /// Pools the last two dimensions, or `None` where the kernels don't take the tensor.
 pub(crate) fn pool2d(

@@ -6,7 +6,7 @@ use super::launch::{
     Argument, Grid, count_of_blocks, device_of, launch, segments, suffix, uninitialised,
 };
 use super::sources::Family;
-use crate::custom_gradient::{custom_gradient2, custom_gradient3};
+use crate::autograd::custom_gradient::{custom_gradient2, custom_gradient3};
 
 /// Layer norm over the last dimension, or `None` where the kernels don't take the tensors. The output is `f32`.
 pub(crate) fn layer_norm(

@@ -4,7 +4,7 @@ use candle_core::{D, DType, Result, Tensor};
 
 use super::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use super::sources::Family;
-use crate::custom_gradient::custom_gradient_of_output1;
+use crate::autograd::custom_gradient::custom_gradient_of_output1;
 
 /// Softmax over the last dimension, or `None` where the kernels don't take the tensor. The output is `f32`.
 pub(crate) fn softmax(x: &Tensor, causal: bool) -> Result<Option<Tensor>> {

@@ -1,0 +1,271 @@
+//! Operations whose output has been computed, and whose gradient is given too.
+//!
+//! candle's own gradient of what an operation is composed of may be slow, or keep much of what lies in between. The
+//! output is computed outside candle's graph, and becomes that of a custom operation, whose memory it is moved to.
+
+mod output;
+
+use std::sync::{Mutex, PoisonError};
+
+#[cfg(feature = "cuda")]
+use candle_core::CudaStorage;
+use candle_core::{
+    CpuStorage, CustomOp1, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail,
+};
+
+use super::aside::hand_over;
+use super::constants::seen;
+use super::tape::{apply1, apply2, apply3};
+pub(crate) use output::Output;
+
+/// Gradients of inputs, from the inputs, the output and its gradient; for each input, whether it is wanted.
+pub(crate) type Backward<const N: usize> = Box<
+    dyn Fn([&Tensor; N], &Tensor, &Tensor, [bool; N]) -> Result<[Option<Tensor>; N]> + Send + Sync,
+>;
+
+/// An operation on one tensor; `output` was computed without a graph and is nobody else's.
+pub(crate) fn custom_gradient1(
+    x: &Tensor,
+    output: Tensor,
+    backward: impl Fn([&Tensor; 1], &Tensor, [bool; 1]) -> Result<[Option<Tensor>; 1]>
+    + Send
+    + Sync
+    + 'static,
+) -> Result<Tensor> {
+    if !seen(x).track_op() {
+        return Ok(output);
+    }
+    apply1(x, CustomGradient::new(output, backward)?)
+}
+
+/// An operation on one tensor, whose gradient is computed from the tensor, the output, and the output's gradient; `output` was computed
+/// without a graph and is nobody else's.
+#[cfg(feature = "cuda")]
+pub(crate) fn custom_gradient_of_output1(
+    x: &Tensor,
+    output: Tensor,
+    backward: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor> + Send + Sync + 'static,
+) -> Result<Tensor> {
+    if !seen(x).track_op() {
+        return Ok(output);
+    }
+    let backward: Backward<1> =
+        Box::new(move |[x], y, gradient, _| Ok([Some(backward(x, y, gradient)?)]));
+    apply1(x, CustomGradient::with(output, backward)?)
+}
+
+/// As [`custom_gradient2`], with the output among what the gradient is computed from.
+pub(crate) fn custom_gradient_of_output2(
+    [x, y]: [&Tensor; 2],
+    output: Tensor,
+    backward: Backward<2>,
+) -> Result<Tensor> {
+    if !seen(x).track_op() && !seen(y).track_op() {
+        return Ok(output);
+    }
+    apply2(x, y, CustomGradient::with(output, backward)?)
+}
+
+/// As [`custom_gradient_of_output1`], of three tensors.
+#[cfg(feature = "cuda")]
+pub(crate) fn custom_gradient_of_output3(
+    [x, y, z]: [&Tensor; 3],
+    output: Tensor,
+    backward: Backward<3>,
+) -> Result<Tensor> {
+    if ![x, y, z].into_iter().any(|input| seen(input).track_op()) {
+        return Ok(output);
+    }
+    apply3(x, y, z, CustomGradient::with(output, backward)?)
+}
+
+/// An operation on two tensors; `output` was computed without a graph and is nobody else's.
+pub(crate) fn custom_gradient2(
+    [x, y]: [&Tensor; 2],
+    output: Tensor,
+    backward: impl Fn([&Tensor; 2], &Tensor, [bool; 2]) -> Result<[Option<Tensor>; 2]>
+    + Send
+    + Sync
+    + 'static,
+) -> Result<Tensor> {
+    if !seen(x).track_op() && !seen(y).track_op() {
+        return Ok(output);
+    }
+    apply2(x, y, CustomGradient::new(output, backward)?)
+}
+
+/// An operation on three tensors; `output` was computed without a graph and is nobody else's.
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "only kernels of GPUs have such outputs")
+)]
+pub(crate) fn custom_gradient3(
+    [x, y, z]: [&Tensor; 3],
+    output: Tensor,
+    backward: impl Fn([&Tensor; 3], &Tensor, [bool; 3]) -> Result<[Option<Tensor>; 3]>
+    + Send
+    + Sync
+    + 'static,
+) -> Result<Tensor> {
+    if ![x, y, z].into_iter().any(|input| seen(input).track_op()) {
+        return Ok(output);
+    }
+    apply3(x, y, z, CustomGradient::new(output, backward)?)
+}
+
+struct CustomGradient<const N: usize> {
+    output: Mutex<Option<Output>>,
+    backward: Backward<N>,
+}
+
+impl<const N: usize> CustomGradient<N> {
+    fn new(
+        output: Tensor,
+        backward: impl Fn([&Tensor; N], &Tensor, [bool; N]) -> Result<[Option<Tensor>; N]>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<CustomGradient<N>> {
+        CustomGradient::with(
+            output,
+            Box::new(move |inputs, _, gradient, wanted| backward(inputs, gradient, wanted)),
+        )
+    }
+
+    fn with(output: Tensor, backward: Backward<N>) -> Result<CustomGradient<N>> {
+        Ok(CustomGradient {
+            output: Mutex::new(Some(Output::of(output)?)),
+            backward,
+        })
+    }
+
+    fn output(&self) -> Result<Output> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        match output.take() {
+            Some(output) => Ok(output),
+            None => bail!("an operation's output was taken before"),
+        }
+    }
+
+    fn gradients(
+        &self,
+        inputs: [&Tensor; N],
+        output: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<[Option<Tensor>; N]> {
+        let wanted = inputs.map(Tensor::track_op);
+        let detached = inputs.map(Tensor::detach);
+        let gradients = (self.backward)(
+            detached.each_ref(),
+            &output.detach(),
+            &gradient.detach(),
+            wanted,
+        )?;
+        let mut handed = [const { None }; N];
+        for ((slot, input), gradient) in handed.iter_mut().zip(inputs).zip(gradients) {
+            *slot = hand_over(input, gradient);
+        }
+        Ok(handed)
+    }
+}
+
+impl CustomOp1 for CustomGradient<1> {
+    fn name(&self) -> &'static str {
+        "given"
+    }
+
+    fn cpu_fwd(&self, _x: &CpuStorage, _layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        self.output()?.on_cpu()
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, _x: &CudaStorage, _layout: &Layout) -> Result<(CudaStorage, Shape)> {
+        self.output()?.on_cuda()
+    }
+
+    fn bwd(&self, x: &Tensor, y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let [of_x] = self.gradients([x], y, gradient)?;
+        Ok(of_x)
+    }
+}
+
+impl CustomOp2 for CustomGradient<2> {
+    fn name(&self) -> &'static str {
+        "given"
+    }
+
+    fn cpu_fwd(
+        &self,
+        _x: &CpuStorage,
+        _x_layout: &Layout,
+        _y: &CpuStorage,
+        _y_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.output()?.on_cpu()
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        _x: &CudaStorage,
+        _x_layout: &Layout,
+        _y: &CudaStorage,
+        _y_layout: &Layout,
+    ) -> Result<(CudaStorage, Shape)> {
+        self.output()?.on_cuda()
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        y: &Tensor,
+        output: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_y] = self.gradients([x, y], output, gradient)?;
+        Ok((of_x, of_y))
+    }
+}
+
+impl CustomOp3 for CustomGradient<3> {
+    fn name(&self) -> &'static str {
+        "given"
+    }
+
+    fn cpu_fwd(
+        &self,
+        _x: &CpuStorage,
+        _x_layout: &Layout,
+        _y: &CpuStorage,
+        _y_layout: &Layout,
+        _z: &CpuStorage,
+        _z_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.output()?.on_cpu()
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        _x: &CudaStorage,
+        _x_layout: &Layout,
+        _y: &CudaStorage,
+        _y_layout: &Layout,
+        _z: &CudaStorage,
+        _z_layout: &Layout,
+    ) -> Result<(CudaStorage, Shape)> {
+        self.output()?.on_cuda()
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        y: &Tensor,
+        z: &Tensor,
+        output: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_y, of_z] = self.gradients([x, y, z], output, gradient)?;
+        Ok((of_x, of_y, of_z))
+    }
+}

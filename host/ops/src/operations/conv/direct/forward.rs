@@ -1,0 +1,153 @@
+//! Forward pass: images are distributed over the threads.
+
+use std::mem::MaybeUninit;
+
+use super::Direct;
+use super::squares::largest;
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
+use crate::kernels::{
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles, transpose_whole,
+    write_rows, written,
+};
+use crate::operations::conv::Conv;
+use crate::options::UnfoldSizes;
+
+/// Bytes of a panel up to which it is processed at once: half of a core's L1 cache. Beyond, each row of the kernel is a
+/// multiplication of its own, added to the ones before.
+const NEAR: usize = 24 << 10;
+
+/// A thread's scratch memory: an image with channels last, its outputs (windows, outputs), and the pooled ones.
+struct ConvScratch {
+    image: Vec<f32>,
+    unpooled: UninitBuffer<f32>,
+    most: Vec<f32>,
+}
+
+impl Direct {
+    /// Computes the outputs and, with pooling, their positions in the squares, channels last.
+    pub(in crate::operations::conv) fn forward(
+        &self,
+        x: &[f32],
+        weight: &[f32],
+        bias: Option<&[f32]>,
+    ) -> (Vec<f32>, Vec<u8>) {
+        let Conv { batch, groups, .. } = self.conv;
+        let columns = self.conv.image.columns;
+        let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
+        let weight = self.weight(weight);
+        let images = batch * groups;
+        let pooled = if self.after.pool { outputs * kept } else { 0 };
+        let mut squares = vec![0; images * pooled];
+        let memory = (
+            UninitRows::new(images, outputs * kept),
+            Rows::new(&mut squares, pooled),
+        );
+        let room = || ConvScratch {
+            image: Vec::new(),
+            unpooled: UninitBuffer::new(windows * outputs),
+            most: vec![0.0; pooled],
+        };
+        let schedule = Schedule::of_size(self.conv.parts(), images, 1);
+        let (y, ()) = fill_parts_with(schedule, memory, room, |room, images, (y, squares)| {
+            // Of one image: see `schedule`.
+            let y = write_rows(y, images, |index, y| {
+                let ConvScratch {
+                    image,
+                    unpooled,
+                    most,
+                } = &mut *room;
+                let group = index % groups;
+                let size = self.conv.input_size();
+                let image = self.channels_last(&x[index * size..(index + 1) * size], image);
+                let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
+                let whole = self.products(image, &weight, group, bias, unpooled.slots());
+                // The multiplications started from the bias.
+                self.after.finish(whole, None, outputs);
+                let left = if self.after.pool {
+                    largest(whole, columns * outputs, outputs, most, squares);
+                    &most[..]
+                } else {
+                    whole
+                };
+                transpose_whole(left, outputs, (kept, outputs), y)
+            });
+            (y, ())
+        });
+        (y, squares)
+    }
+
+    /// Computes one image's outputs, (windows, outputs).
+    fn products<'a>(
+        &self,
+        image: &[f32],
+        weight: &[f32],
+        group: usize,
+        bias: Option<&[f32]>,
+        y: &'a mut [MaybeUninit<f32>],
+    ) -> &'a mut [f32] {
+        let UnfoldSizes {
+            rows,
+            columns,
+            window,
+            ..
+        } = self.conv.image;
+        let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
+        let down = window.kernel.0;
+        let panels = outputs.div_ceil(PANEL);
+        let size = down * stretch * PANEL;
+        // Number of kernel rows per multiplication.
+        let at_once = if size * size_of::<f32>() <= NEAR {
+            down
+        } else {
+            1
+        };
+        for panel in 0..panels {
+            let first = panel * PANEL;
+            let count = PANEL.min(outputs - first);
+            let weight = &weight[(group * panels + panel) * size..][..size];
+            for i in (0..down).step_by(at_once) {
+                let right = Right {
+                    numbers: &weight[i * stretch * PANEL..],
+                    panel: 0,
+                    steps: (stretch * PANEL, PANEL),
+                };
+                for row in 0..rows {
+                    let left = LeftMatrix {
+                        numbers: &image[row * steps.down + i * steps.kernel..],
+                        row: steps.across,
+                        steps: (steps.kernel, 1),
+                    };
+                    let slots = &mut y[row * columns * outputs + first..];
+                    let target =
+                        TargetMatrix::uninit_with_strides(slots, columns, count, (outputs, 1));
+                    let mut target = if i == 0 {
+                        target.with_row(bias.map(|bias| &bias[first..first + count]))
+                    } else {
+                        // SAFETY: the multiplication for the kernel's first row, `i == 0`, had the same target, of the
+                        // same panel and row of windows, and has written each of its elements.
+                        #[expect(unsafe_code, reason = "it is written")]
+                        unsafe {
+                            target.added()
+                        }
+                    };
+                    let depth = Depth {
+                        outer: at_once,
+                        inner: stretch,
+                    };
+                    multiply_tiles(&mut target, depth, left, right);
+                }
+            }
+        }
+        assert!(
+            y.len() == rows * columns * outputs,
+            "an image's outputs are not of its size"
+        );
+        // SAFETY: with `i == 0` the multiplications have written, for each row of windows and each panel, the panel's
+        // outputs of each window in the row. The panels have all outputs, so these are (rows, columns, outputs), which
+        // is all of the memory.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            written(y)
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Element-wise operations: activation functions, and the sum of two tensors.
+
+pub(crate) mod add_relu;
+pub(crate) mod masked;
+
+use std::mem::MaybeUninit;
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
+
+use crate::autograd::sum::Add;
+use crate::autograd::tape::{apply1, apply2};
+use crate::kernels::{map, write_all};
+use crate::options::Function;
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use crate::{composed, vectorised};
+
+/// max(x, 0); NaN stays NaN, and the derivative at 0 is 0.
+pub fn relu(x: &Tensor) -> Result<Tensor> {
+    applied(x, Function::Relu)
+}
+
+/// x · Φ(x) for every element (Hendrycks and Gimpel, 2016), PyTorch's default GELU.
+///
+/// candle's has a gradient that is accurate to six digits only.
+pub fn gelu(x: &Tensor) -> Result<Tensor> {
+    applied(x, Function::Gelu)
+}
+
+/// x · σ(x) for every element.
+pub fn silu(x: &Tensor) -> Result<Tensor> {
+    applied(x, Function::Silu)
+}
+
+fn applied(x: &Tensor, function: Function) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::apply(x, function);
+    }
+    apply1(&ready(x)?, function)
+}
+
+impl Function {
+    /// Applies the function to every element.
+    fn of<'a, T: Number>(self, x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        match self {
+            Function::Relu => relu_of(x, y),
+            Function::Gelu => gelu_of(x, y),
+            Function::Silu => silu_of(x, y),
+        }
+    }
+
+    /// Applies the function to every element of `x` and leaves its derivative there in `x`.
+    ///
+    /// `ReLU` leaves `x` unchanged, as its derivative follows from its outputs.
+    pub(crate) fn keeping_derivatives<'a, T: Number>(
+        self,
+        x: &mut [T],
+        y: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        match self {
+            Function::Relu => relu_of(x, y),
+            Function::Gelu => gelu_keeping_derivatives(x, y),
+            Function::Silu => silu_keeping_derivatives(x, y),
+        }
+    }
+
+    /// Gradients of `x`, from those of the outputs.
+    fn gradients<'a, T: Number>(
+        self,
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        match self {
+            Function::Relu => relu_gradients(x, g, gradients),
+            Function::Gelu => gelu_gradients(x, g, gradients),
+            Function::Silu => silu_gradients(x, g, gradients),
+        }
+    }
+}
+
+/// Values kept of a function for the backward pass.
+#[derive(Clone, Copy)]
+pub(crate) enum KeptValues<'a, T> {
+    /// Outputs of `ReLU`: above zero where its inputs are.
+    Outputs(&'a [T]),
+    /// Derivatives; see [`Function::keeping_derivatives`].
+    Derivatives(&'a [T]),
+}
+
+impl<'a, T: Number> KeptValues<'a, T> {
+    pub(crate) fn numbers(self) -> &'a [T] {
+        match self {
+            KeptValues::Outputs(numbers) | KeptValues::Derivatives(numbers) => numbers,
+        }
+    }
+
+    /// Gradients of some inputs, from the values kept of them (`part`) and the gradients of their outputs.
+    pub(crate) fn gradients<'b>(
+        self,
+        part: &[T],
+        g: &[T],
+        to: &'b mut [MaybeUninit<T>],
+    ) -> &'b mut [T] {
+        match self {
+            KeptValues::Outputs(_) => relu_gradients(part, g, to),
+            KeptValues::Derivatives(_) => products(part, g, to),
+        }
+    }
+}
+
+vectorised! {
+    fn relu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, x.iter().map(|&x| if x < T::ZERO { T::ZERO } else { x }))
+    }
+}
+
+vectorised! {
+    pub(crate) fn relu_gradients<'a, T: Number>(
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let both = x.iter().zip(g);
+        write_all(gradients, both.map(|(&x, &g)| if x > T::ZERO { g } else { T::ZERO }))
+    }
+}
+
+/// x · Φ(x) and its derivative Φ(x) + x · φ(x).
+#[inline(always)]
+fn gelu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let (distribution, density) = x.normal::<FUSED>();
+    (
+        x * distribution,
+        x.times_plus::<FUSED>(density, distribution),
+    )
+}
+
+vectorised! {
+    fn gelu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, x.iter().map(|&x| gelu_and_derivative::<FUSED, T>(x).0))
+    }
+}
+
+vectorised! {
+    fn gelu_keeping_derivatives<'a, T: Number>(
+        x: &mut [T],
+        y: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let values = x.iter_mut().map(|x| {
+            let (value, derivative) = gelu_and_derivative::<FUSED, T>(*x);
+            *x = derivative;
+            value
+        });
+        write_all(y, values)
+    }
+}
+
+vectorised! {
+    fn gelu_gradients<'a, T: Number>(
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let both = x.iter().zip(g);
+        write_all(gradients, both.map(|(&x, &g)| gelu_and_derivative::<FUSED, T>(x).1 * g))
+    }
+}
+
+vectorised! {
+    fn products<'a, T: Number>(a: &[T], b: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, a.iter().zip(b).map(|(&a, &b)| a * b))
+    }
+}
+
+/// x · σ(x) and its derivative σ(x) · (1 + x · (1 − σ(x))), where σ(x) = 1 / (1 + e⁻ˣ).
+///
+/// Only exponentials of negative numbers are computed.
+#[inline(always)]
+fn silu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let small = (-x.abs()).fast_exp::<FUSED>();
+    let size = T::one() / (T::one() + small);
+    let sigmoid = if x < T::ZERO { small * size } else { size };
+    let derivative = sigmoid * x.times_plus::<FUSED>(T::one() - sigmoid, T::one());
+    (x * sigmoid, derivative)
+}
+
+vectorised! {
+    fn silu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, x.iter().map(|&x| silu_and_derivative::<FUSED, T>(x).0))
+    }
+}
+
+vectorised! {
+    fn silu_keeping_derivatives<'a, T: Number>(
+        x: &mut [T],
+        y: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let values = x.iter_mut().map(|x| {
+            let (value, derivative) = silu_and_derivative::<FUSED, T>(*x);
+            *x = derivative;
+            value
+        });
+        write_all(y, values)
+    }
+}
+
+vectorised! {
+    fn silu_gradients<'a, T: Number>(
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let both = x.iter().zip(g);
+        write_all(gradients, both.map(|(&x, &g)| silu_and_derivative::<FUSED, T>(x).1 * g))
+    }
+}
+
+impl CustomOp1 for Function {
+    fn name(&self) -> &'static str {
+        match self {
+            Function::Relu => "relu",
+            Function::Gelu => "gelu",
+            Function::Silu => "silu",
+        }
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        for_floats!(storage, T => {
+            let x = numbers::<T>(storage, layout)?;
+            let y = map(x, &[], |x, _, y| self.of(x, y));
+            Ok((stored(y), layout.shape().clone()))
+        })
+    }
+
+    fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let gradient = ready(gradient)?;
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&x_guard)?;
+        for_floats!(storage, T => {
+            let numbers_of_x = numbers::<T>(storage, x_layout)?;
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            if g.len() != numbers_of_x.len() {
+                bail!("a gradient has another size than what it is the gradient of")
+            }
+            let gradients = map(numbers_of_x, g, |x, g, gradients| self.gradients(x, g, gradients));
+            Ok(Some(new_tensor(gradients, x.shape())?))
+        })
+    }
+}
+
+/// a + b of the same shape. The gradient is handed on as it is, without a pass over it.
+pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if a.dims() != b.dims() {
+        bail!("{:?} and {:?} can't be added", a.dims(), b.dims())
+    }
+    if composed::is_chosen(a) {
+        return composed::add(a, b);
+    }
+    apply2(&ready(a)?, &ready(b)?, Add)
+}

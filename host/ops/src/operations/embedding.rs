@@ -1,0 +1,246 @@
+//! Embeddings of tokens and of positions, each in one pass forward and one backward.
+
+use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
+
+use crate::autograd::aside::hand_over;
+use crate::autograd::tape::apply2;
+use crate::composed;
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
+use crate::kernels::{add_rows, region, zeros};
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+
+/// Cost of an element in operations, from which the number of threads follows.
+const EACH: usize = 8;
+
+/// Rows of a table (tokens, width) selected by integers (…), `u32` or `i64`: (…, width).
+pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
+    let dtype = tokens.dtype();
+    if dtype != DType::U32 && dtype != DType::I64 {
+        bail!("an embedding wants whole numbers, found {dtype:?}")
+    }
+    if composed::is_chosen(table) {
+        return composed::embedding(table, tokens);
+    }
+    apply2(&ready(table)?, &ready(tokens)?, EmbeddingOp)
+}
+
+/// Adds the first `length` rows of a table (positions, width) to x (…, length, width).
+///
+/// There must be at least `length` positions.
+pub fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::add_positions(x, table);
+    }
+    apply2(&ready(x)?, &ready(table)?, PositionsOp)
+}
+
+struct EmbeddingOp;
+
+/// Tokens as row indices of a table of `rows` rows; an error for any outside it.
+fn row_indices(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize>> {
+    let index = |token: i64| match usize::try_from(token) {
+        Ok(index) if index < rows => Ok(index),
+        _ => bail!("an embedding of {rows} tokens was given the token {token}"),
+    };
+    if let CpuStorage::U32(_) = tokens {
+        let tokens = numbers::<u32>(tokens, layout)?;
+        tokens.iter().map(|&token| index(token.into())).collect()
+    } else {
+        let tokens = numbers::<i64>(tokens, layout)?;
+        tokens.iter().map(|&token| index(token)).collect()
+    }
+}
+
+impl CustomOp2 for EmbeddingOp {
+    fn name(&self) -> &'static str {
+        "embedding"
+    }
+
+    fn cpu_fwd(
+        &self,
+        table: &CpuStorage,
+        table_layout: &Layout,
+        tokens: &CpuStorage,
+        tokens_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let &[rows, width] = table_layout.dims() else {
+            bail!(
+                "an embedding wants a table (tokens, width), found {:?}",
+                table_layout.dims()
+            )
+        };
+        let indices = row_indices(tokens, tokens_layout, rows)?;
+        let mut shape = tokens_layout.dims().to_vec();
+        shape.push(width);
+        for_floats!(table, T => {
+            let table = numbers::<T>(table, table_layout)?;
+            let mut y = Vec::with_capacity(indices.len() * width);
+            for index in indices {
+                y.extend_from_slice(&table[index * width..(index + 1) * width]);
+            }
+            Ok((stored(y), shape.into()))
+        })
+    }
+
+    fn bwd(
+        &self,
+        table: &Tensor,
+        tokens: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let gradient = ready(gradient)?;
+        let (rows, width) = table.dims2()?;
+        let (tokens_guard, tokens_layout) = tokens.storage_and_layout();
+        let indices = row_indices(cpu(&tokens_guard)?, tokens_layout, rows)?;
+        let (guard, layout) = gradient.storage_and_layout();
+        let storage = cpu(&guard)?;
+        let of_table = for_floats!(storage, T => {
+            let of_table = table_gradient(numbers::<T>(storage, layout)?, &indices, rows, width);
+            new_tensor(of_table, table.shape())?
+        });
+        Ok((hand_over(table, of_table), None))
+    }
+}
+
+/// Gradient of the table: adds each row of `g` to the row of its token.
+///
+/// Each thread has its own rows of the table, so that sums are in the order of the tokens for any number of threads.
+fn table_gradient<T: Number>(g: &[T], indices: &[usize], rows: usize, width: usize) -> Vec<T> {
+    let threads = region::parts((indices.len() + rows) * width * EACH);
+    let schedule = Schedule::per_thread(threads, rows, 1);
+    fill_parts(schedule, UninitRows::new(rows, width), |own, slots| {
+        let gradients = zeros(slots);
+        for (&index, g) in indices.iter().zip(g.chunks_exact(width.max(1))) {
+            if own.contains(&index) {
+                let start = (index - own.start) * width;
+                add_rows(&mut gradients[start..start + width], g, width, 0);
+            }
+        }
+        gradients
+    })
+}
+
+struct PositionsOp;
+
+/// Number of elements of one sequence of `x`.
+fn sequence(x: &[usize], table: &[usize]) -> Result<usize> {
+    match (x, table) {
+        (&[.., length, width], &[positions, wide]) if width == wide && length <= positions => {
+            Ok(length * width)
+        }
+        _ => bail!("positions {table:?} want (…, length, width), found {x:?}"),
+    }
+}
+
+impl CustomOp2 for PositionsOp {
+    fn name(&self) -> &'static str {
+        "add-positions"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        table: &CpuStorage,
+        table_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let size = sequence(x_layout.dims(), table_layout.dims())?;
+        for_floats!(x, T => {
+            let x = numbers::<T>(x, x_layout)?;
+            let rows = &numbers::<T>(table, table_layout)?[..size];
+            let mut y = x.to_vec();
+            for y in y.chunks_exact_mut(size.max(1)) {
+                add_rows(y, rows, size, 0);
+            }
+            Ok((stored(y), x_layout.shape().clone()))
+        })
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        table: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let size = sequence(x.dims(), table.dims())?;
+        let gradient = ready(gradient)?;
+        let of_table = if table.track_op() {
+            let (guard, layout) = gradient.storage_and_layout();
+            let storage = cpu(&guard)?;
+            for_floats!(storage, T => {
+                let mut of_table = vec![<T as Number>::ZERO; table.elem_count()];
+                let g = numbers::<T>(storage, layout)?;
+                add_rows(&mut of_table[..size], g, size, 0);
+                Some(new_tensor(of_table, table.shape())?)
+            })
+        } else {
+            None
+        };
+        Ok((hand_over(x, gradient), hand_over(table, of_table)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Var;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_found_and_their_gradients_added_up() -> Result<()> {
+        let device = crate::device::for_tests();
+        let table = Var::new(&[[1.0_f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
+        for tokens in [
+            Tensor::new(&[[2_u32, 0], [2, 2]], &device)?,
+            Tensor::new(&[[2_i64, 0], [2, 2]], &device)?,
+        ] {
+            let y = embedding(&table, &tokens)?;
+            assert_eq!(
+                y.to_vec3::<f32>()?,
+                [[[5.0, 6.0], [1.0, 2.0]], [[5.0, 6.0], [5.0, 6.0]]]
+            );
+            let factors = Tensor::arange(1.0_f32, 9.0, &device)?.reshape((2, 2, 2))?;
+            let gradients = (y * factors)?.sum_all()?.backward()?;
+            let of_table = gradients.get(&table).expect("a gradient");
+            assert_eq!(
+                of_table.to_vec2::<f32>()?,
+                [[3.0, 4.0], [0.0, 0.0], [13.0, 16.0]]
+            );
+        }
+        if !device.is_cpu() {
+            // A kernel can't return an error: there tokens are checked on the host, before they are copied.
+            return Ok(());
+        }
+        let wrong = embedding(&table, &Tensor::new(&[3_u32], &device)?);
+        let message = wrong.expect_err("there are three rows").to_string();
+        assert!(
+            message.contains("3 tokens was given the token 3"),
+            "{message}"
+        );
+        assert!(embedding(&table, &Tensor::new(&[-1_i64], &device)?).is_err());
+        assert!(embedding(&table, &Tensor::new(&[1.0_f32], &device)?).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn positions_are_added_to_every_sequence() -> Result<()> {
+        let device = crate::device::for_tests();
+        let table = Var::new(&[[1.0_f64, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
+        let x = Var::zeros((3, 2, 2), DType::F64, &device)?;
+        let y = add_positions(&x, &table)?;
+        assert_eq!(y.to_vec3::<f64>()?, [[[1.0, 2.0], [3.0, 4.0]]; 3]);
+        let factors = Tensor::arange(0.0_f64, 12.0, &device)?.reshape((3, 2, 2))?;
+        let gradients = (y * &factors)?.sum_all()?.backward()?;
+        let of_table = gradients.get(&table).expect("a gradient");
+        assert_eq!(
+            of_table.to_vec2::<f64>()?,
+            [[12.0, 15.0], [18.0, 21.0], [0.0, 0.0]]
+        );
+        let of_x = gradients.get(&x).expect("a gradient");
+        assert_eq!(of_x.to_vec3::<f64>()?, factors.to_vec3::<f64>()?);
+        assert!(add_positions(&Tensor::zeros((4, 2), DType::F64, &device)?, &table).is_err());
+        Ok(())
+    }
+}

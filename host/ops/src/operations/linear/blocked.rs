@@ -1,0 +1,157 @@
+//! A linear layer of several rows by packed blocks.
+//!
+//! In the forward pass of a layer with at least as many rows as outputs, the weight is packed once for all threads, and the
+//! activation is applied to some rows at a time while they are in cache; with fewer rows the weight is read in place. In the backward pass the activation's gradient
+//! and the bias's are computed in one pass, and the products of both matrices in one parallel region.
+
+use super::sizes::LinearSizes;
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
+use crate::kernels::{
+    BlockScratch, Blocked, Factors, Matrix, PackedRight, add_rows, map_leaving, multiply_blocked,
+    multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
+};
+use crate::operations::elementwise::KeptValues;
+use crate::options::Function;
+
+/// Rows processed at once in the forward pass: whole tiles, and few enough that threads finish at about the same time.
+const AT_ONCE: usize = 48;
+
+/// Rows of which the bias's gradients are summed first; the sums of these are then added.
+const SUMMED: usize = 64;
+
+/// A linear layer by packed blocks.
+#[derive(Clone, Copy)]
+pub(super) struct BlockedLinear {
+    sizes: LinearSizes,
+    threads: usize,
+}
+
+impl BlockedLinear {
+    /// A layer by packed blocks, where they are supported and pay.
+    pub(super) fn of(sizes: LinearSizes) -> Option<BlockedLinear> {
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = sizes;
+        Blocked::pays(rows, inputs, outputs).then(|| BlockedLinear {
+            sizes,
+            threads: region::parts(2 * rows * outputs * inputs),
+        })
+    }
+
+    /// Computes the outputs, and the function's derivatives where the backward pass needs them.
+    pub(super) fn forward(
+        &self,
+        x: &[f32],
+        weight: &[f32],
+        bias: Option<&[f32]>,
+        function: Option<Function>,
+    ) -> (Vec<f32>, Option<Vec<f32>>) {
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        // `ReLU` is computed with the product, and what it needs for the backward pass are its outputs.
+        let rectifies = function == Some(Function::Relu);
+        let function = function.filter(|_| !rectifies);
+        let left = Matrix::new(x, rows, inputs);
+        let right = Matrix::new(weight, outputs, inputs).t();
+        if outputs > rows {
+            let mut product = if pays_in_place(rows, inputs, outputs) {
+                multiply_in_place(self.threads, left, right.t(), (bias, rectifies))
+            } else {
+                let row = bias;
+                let product = Blocked::new(Factors { left, right, row }).rectified(rectifies);
+                let [y] = multiply_blocked(self.threads, [Some(product)]);
+                // It was asked for, so it is there.
+                y.unwrap_or_default()
+            };
+            let Some(function) = function else {
+                return (product, None);
+            };
+            let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
+            return (y, Some(product));
+        }
+        let right = PackedRight::new(self.threads, right);
+        let memory = (
+            UninitRows::new(rows, outputs),
+            UninitRows::new(rows, if function.is_some() { outputs } else { 0 }),
+        );
+        let schedule = Schedule::of_size(self.threads, rows, AT_ONCE);
+        let room = BlockScratch::default;
+        let (y, kept) = fill_parts_with(schedule, memory, room, |scratch, rows, (y, kept)| {
+            let Some(function) = function else {
+                let begin = (bias, rectifies);
+                let y = multiply_packed_uninit(y, left, rows, &right, begin, scratch);
+                return (y, zeros(kept));
+            };
+            let begin = (bias, false);
+            let kept = multiply_packed_uninit(kept, left, rows, &right, begin, scratch);
+            (function.keeping_derivatives(kept, y), kept)
+        });
+        (y, function.is_some().then_some(kept))
+    }
+
+    /// Computes the gradients of the bias (empty if there is none), and those of weight and input where wanted.
+    pub(super) fn backward(
+        &self,
+        (x, weight): (&[f32], &[f32]),
+        (g, kept): (&[f32], Option<KeptValues<'_, f32>>),
+        [of_weight, of_input]: [bool; 2],
+        has_bias: bool,
+    ) -> (Vec<f32>, [Option<Vec<f32>>; 2]) {
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let (before, bias_gradient) = self.before(g, kept, has_bias);
+        let g = before.as_deref().unwrap_or(g);
+        let of_output = Matrix::new(g, rows, outputs);
+        let product = |is_wanted: bool, left, right| {
+            let row = None;
+            is_wanted.then(|| Blocked::new(Factors { left, right, row }))
+        };
+        let products = [
+            product(of_weight, of_output.t(), Matrix::new(x, rows, inputs)),
+            product(of_input, of_output, Matrix::new(weight, outputs, inputs)),
+        ];
+        (bias_gradient, multiply_blocked(self.threads, products))
+    }
+
+    /// Computes the gradients of the product, where they aren't those of the outputs, and of the bias, if there is one.
+    fn before(
+        &self,
+        g: &[f32],
+        kept: Option<KeptValues<'_, f32>>,
+        has_bias: bool,
+    ) -> (Option<Vec<f32>>, Vec<f32>) {
+        if kept.is_none() && !has_bias {
+            return (None, Vec::new());
+        }
+        let LinearSizes { rows, outputs, .. } = self.sizes;
+        let biases = if has_bias { outputs } else { 0 };
+        let schedule = Schedule::of_size(region::parts(8 * g.len()), rows, SUMMED);
+        let mut sums = vec![0.0; schedule.chunks() * biases];
+        let memory = (
+            UninitRows::new(rows, if kept.is_some() { outputs } else { 0 }),
+            Rows::per_chunk(&mut sums, biases),
+        );
+        let (before, ()) = fill_parts(schedule, memory, |own, (before, sums)| {
+            let own = own.start * outputs..own.end * outputs;
+            let g = &g[own.clone()];
+            let Some(kept) = kept else {
+                add_rows(sums, g, outputs, 0);
+                return (zeros(before), ());
+            };
+            let before = kept.gradients(&kept.numbers()[own], g, before);
+            add_rows(sums, before, outputs, 0);
+            (before, ())
+        });
+        let mut bias_gradient = vec![0.0; biases];
+        add_rows(&mut bias_gradient, &sums, biases, 0);
+        (kept.is_some().then_some(before), bias_gradient)
+    }
+}

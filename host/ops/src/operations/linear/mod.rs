@@ -1,0 +1,294 @@
+//! The linear layer as one operation: matrix multiplication, bias and the activation that follows.
+//!
+//! The backward pass computes all gradients in one operation, too.
+
+mod blocked;
+mod sizes;
+
+use std::sync::OnceLock;
+
+use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
+
+use self::blocked::BlockedLinear;
+use super::elementwise::KeptValues;
+use crate::autograd::aside::hand_over;
+use crate::autograd::tape::{apply2, apply3};
+use crate::composed;
+use crate::kernels::{Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit};
+use crate::options::Function;
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use sizes::LinearSizes;
+
+/// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs).
+///
+/// W is (outputs, inputs) and b (outputs).
+pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    apply(x, weight, bias, None)
+}
+
+/// [`linear`] and a function of its outputs, with the same bits as one after the other.
+pub fn linear_then(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    function: Function,
+) -> Result<Tensor> {
+    apply(x, weight, bias, Some(function))
+}
+
+fn apply(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    function: Option<Function>,
+) -> Result<Tensor> {
+    if composed::is_chosen(x) {
+        return composed::linear(x, weight, bias, function);
+    }
+    let (x, weight) = (ready(x)?, ready(weight)?);
+    let op = LinearOp {
+        function,
+        derivatives: OnceLock::new(),
+    };
+    match bias {
+        Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
+        None => apply2(&x, &weight, op),
+    }
+}
+
+struct LinearOp {
+    function: Option<Function>,
+    /// The function's derivatives at its inputs, where they don't follow from its outputs.
+    derivatives: OnceLock<CpuStorage>,
+}
+
+impl LinearOp {
+    fn forward(
+        &self,
+        (x, x_layout): (&CpuStorage, &Layout),
+        (weight, weight_layout): (&CpuStorage, &Layout),
+        bias: Option<(&CpuStorage, &Layout)>,
+    ) -> Result<(CpuStorage, Shape)> {
+        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims())?;
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = sizes;
+        let mut shape = x_layout.dims().to_vec();
+        if let Some(last) = shape.last_mut() {
+            *last = outputs;
+        }
+        if let (CpuStorage::F32(_), Some(blocked)) = (x, BlockedLinear::of(sizes)) {
+            let bias = bias
+                .map(|(bias, layout)| numbers(bias, layout))
+                .transpose()?;
+            if bias.is_some_and(|bias: &[f32]| bias.len() != outputs) {
+                bail!("a linear layer of {outputs} outputs has a bias of another length")
+            }
+            let (x, weight) = (numbers(x, x_layout)?, numbers(weight, weight_layout)?);
+            let (y, derivatives) = blocked.forward(x, weight, bias, self.function);
+            if let Some(derivatives) = derivatives {
+                // The forward pass runs once per operation, so nothing was set before.
+                drop(self.derivatives.set(stored(derivatives)));
+            }
+            return Ok((stored(y), shape.into()));
+        }
+        for_floats!(x, T => {
+            let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
+            if bias.is_some_and(|bias| bias.len() != outputs) {
+                bail!("a linear layer of {outputs} outputs has a bias of another length")
+            }
+            let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
+            let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
+            let factors = Factors {
+                left,
+                right,
+                row: bias,
+            };
+            let [y] = multiply_all_uninit([Some(factors)], &mut [], |_, _| {});
+            // It was asked for, so it is there.
+            Ok((stored(self.then(y.unwrap_or_default())), shape.into()))
+        })
+    }
+
+    /// Applies the function to the product.
+    fn then<T: Number>(&self, mut product: Vec<T>) -> Vec<T> {
+        let Some(function) = self.function else {
+            return product;
+        };
+        let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
+        if function != Function::Relu {
+            // The forward pass runs once per operation, so nothing was set before.
+            drop(self.derivatives.set(stored(product)));
+        }
+        y
+    }
+
+    /// Values kept for the function's backward pass, given the operation's outputs and their gradients.
+    fn kept<'a, T: Number>(
+        &'a self,
+        y: &'a CpuStorage,
+        layout: &Layout,
+        g: &[T],
+    ) -> Result<Option<KeptValues<'a, T>>> {
+        if self.function.is_none() {
+            return Ok(None);
+        }
+        let kept = match self.derivatives.get() {
+            Some(derivatives) => KeptValues::Derivatives(T::cpu_storage_as_slice(derivatives)?),
+            None => KeptValues::Outputs(numbers::<T>(y, layout)?),
+        };
+        if kept.numbers().len() != g.len() {
+            bail!("a gradient has another size than what it is the gradient of")
+        }
+        Ok(Some(kept))
+    }
+}
+
+impl LinearOp {
+    /// Computes the gradients of input, weight and bias, each if wanted.
+    fn backward(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        y: &Tensor,
+        gradient: &Tensor,
+        has_bias: bool,
+    ) -> Result<[Option<Tensor>; 3]> {
+        let gradient = ready(gradient)?;
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (y_guard, y_layout) = y.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
+        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims())?;
+        let LinearSizes {
+            rows,
+            outputs,
+            inputs,
+        } = sizes;
+        // Also for a weight held constant, so that the bias's gradient has the same bits as otherwise.
+        if let (CpuStorage::F32(_), Some(blocked)) = (x_storage, BlockedLinear::of(sizes)) {
+            let inputs = (
+                numbers(x_storage, x_layout)?,
+                numbers(weight_storage, weight_layout)?,
+            );
+            let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
+            let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
+            let wanted = [weight.track_op(), x.track_op()];
+            let (of_bias, [of_weight, of_x]) =
+                blocked.backward(inputs, (g, kept), wanted, has_bias);
+            let of_x = of_x.map(|of_x| new_tensor(of_x, x.shape()));
+            let of_bias = has_bias.then(|| new_tensor(of_bias, &outputs.into()));
+            let of_weight = of_weight.map(|of_weight| new_tensor(of_weight, weight.shape()));
+            return Ok([
+                of_x.transpose()?,
+                of_weight.transpose()?,
+                of_bias.transpose()?,
+            ]);
+        }
+        for_floats!(x_storage, T => {
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
+            let before = kept.map(|kept| {
+                map(kept.numbers(), g, |part, g, to| kept.gradients(part, g, to))
+            });
+            let g = before.as_deref().unwrap_or(g);
+            let of_output = Matrix::new(g, rows, outputs);
+            let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);
+            let of_weight = Matrix::new(numbers::<T>(weight_storage, weight_layout)?, outputs, inputs);
+            let factors = |left, right| Factors {
+                left,
+                right,
+                row: None,
+            };
+            let wanted = [
+                weight.track_op().then(|| factors(of_output.t(), of_x)),
+                x.track_op().then(|| factors(of_output, of_weight)),
+            ];
+            let mut bias_sums = vec![T::ZERO; if has_bias { outputs } else { 0 }];
+            let [weight_gradient, x_gradient] =
+                multiply_all_uninit(wanted, &mut bias_sums, |columns, sums| {
+                    add_rows(sums, g, outputs, columns.start);
+                });
+            let x_gradient = x_gradient.map(|gradient| new_tensor(gradient, x.shape()));
+            let weight_gradient =
+                weight_gradient.map(|gradient| new_tensor(gradient, weight.shape()));
+            let bias_gradient = has_bias.then(|| new_tensor(bias_sums, &outputs.into()));
+            Ok([
+                x_gradient.transpose()?,
+                weight_gradient.transpose()?,
+                bias_gradient.transpose()?,
+            ])
+        })
+    }
+}
+
+impl CustomOp3 for LinearOp {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.forward(
+            (x, x_layout),
+            (weight, weight_layout),
+            Some((bias, bias_layout)),
+        )
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: &Tensor,
+        y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_weight, of_bias] = self.backward(x, weight, y, gradient, true)?;
+        Ok((
+            hand_over(x, of_x),
+            hand_over(weight, of_weight),
+            hand_over(bias, of_bias),
+        ))
+    }
+}
+
+impl CustomOp2 for LinearOp {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.forward((x, x_layout), (weight, weight_layout), None)
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_weight, _] = self.backward(x, weight, y, gradient, false)?;
+        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
