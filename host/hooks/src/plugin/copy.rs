@@ -16,7 +16,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::{Cause, Inspected, PluginRefusal, file};
+use super::gates::file;
+use super::{Cause, Inspected, PluginRefusal};
 #[cfg(target_os = "linux")]
 use sconce_base::files;
 

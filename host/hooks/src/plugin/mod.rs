@@ -5,20 +5,12 @@
 //!
 //! **Parts**
 //!
-//! - [`search`], [`resolve`]: the directories, the plugins found there, and the choice of the one that
-//!   provides a hook
-//! - `file`, `structure`, `section`, [`compatibility`], `signature`: the gates of [`inspect()`]: a readable file, an
-//!   intact library for this machine, valid metadata, a matching ABI and processor, an unaltered signature
-//! - [`trust`]: signatures beside libraries, and the keys that a user trusts
-//! - `fingerprint`: the gate for bytes that the manifest pins
-//! - `copy`: a sealed copy in memory, so that the bytes inspected are the bytes loaded
-//! - [`trial`], [`trial_fault`]: opens libraries in a child process (Linux only)
-//! - [`library`]: opens a library in this process and checks the layout of its types, or in C what it returned
-//!   (`c_root`); `surroundings`,
-//!   `settings` and `float_state` restore process-wide state that its code changed
-//! - [`instance`], [`entry_error`]: a created hook, and the errors that its entry points return
-//! - [`catalogue`], [`install`]: the hooks and schemas of all plugins found; the installation of plugins
-//! - [`refusal`]: all reasons for a refusal, with their messages and hints
+//! - `inventory`: the directories, the plugins found there ([`search`]), the choice of the one that provides a hook ([`resolve`])
+//! - `gates`: those of [`inspect()`], and [`refusal`], all reasons with their messages; [`trust`]: the keys that a user trusts
+//! - [`copy`](mod@copy): a sealed copy in memory, so that the bytes inspected are the bytes loaded
+//! - [`trial`]: opens libraries in a child process (Linux only)
+//! - `loading`: opens a [`library`] in this process, and restores what its code changed
+//! - [`blueprint`], [`instance`]: how a hook is created, and a created one. [`new_library`]: a file that replaces an opened one
 //!
 //! **Flow** (driven by `session::hooks`)
 //!
@@ -32,39 +24,22 @@
 //! hooks created. A failed gate ends in a [`PluginRefusal`]; an opened library is never unloaded.
 
 pub mod blueprint;
-mod c_root;
-pub mod catalogue;
-mod change;
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "asks the loader what is loaded")]
-pub mod companions;
-pub mod compatibility;
 pub mod copy;
-pub mod entry_error;
-mod file;
-mod fingerprint;
-pub(crate) mod float_state;
-pub mod inspect;
-pub mod install;
+mod gates;
 pub mod instance;
-pub mod library;
+mod inventory;
+mod loading;
 pub mod new_library;
-mod opening;
-pub mod refusal;
-pub mod resolve;
-pub mod search;
-mod section;
-#[cfg(target_os = "linux")]
-mod settings;
-pub mod signature;
-mod structure;
-mod surroundings;
 #[cfg(test)]
 mod test_libraries;
 pub mod trial;
-pub mod trial_fault;
-pub mod trust;
 
-pub use inspect::{Inspected, inspect};
-pub use refusal::{Cause, PluginRefusal};
-pub use structure::{Format, StructureFault};
+pub use gates::inspect::{Inspected, inspect};
+pub use gates::refusal::{Cause, PluginRefusal};
+pub use gates::structure::{Format, StructureFault};
+pub use gates::{compatibility, inspect, refusal, signature, trial_fault, trust};
+pub use inventory::{catalogue, install, resolve, search};
+#[cfg(target_os = "linux")]
+pub use loading::companions;
+pub(crate) use loading::float_state;
+pub use loading::{entry_error, library};

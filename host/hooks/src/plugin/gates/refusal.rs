@@ -277,7 +277,7 @@ impl PluginRefusal {
     }
 
     /// What to do where the signature was the reason.
-    pub(super) fn signature_hint(&self) -> Option<String> {
+    pub(in crate::plugin) fn signature_hint(&self) -> Option<String> {
         let is_signature = self.cause.gate() == "signature";
         is_signature.then(|| self.cause.hint()).flatten()
     }

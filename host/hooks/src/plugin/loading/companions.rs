@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::structure::is_systems;
+use crate::plugin::gates::structure::is_systems;
 
 /// Variables by which the loader takes libraries from elsewhere.
 const VARIABLES: [&str; 3] = ["LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD"];
@@ -28,10 +28,10 @@ pub(crate) fn without_variables(command: &mut Command) {
 }
 
 /// The libraries that are loaded.
-pub(super) struct Loaded(BTreeSet<OsString>);
+pub(in crate::plugin) struct Loaded(BTreeSet<OsString>);
 
 impl Loaded {
-    pub(super) fn now() -> Loaded {
+    pub(in crate::plugin) fn now() -> Loaded {
         let mut names = BTreeSet::new();
         // SAFETY: the function is called for each library while this call lasts, with a pointer to the set, which nothing else
         // uses meanwhile.
@@ -40,7 +40,7 @@ impl Loaded {
     }
 
     /// The libraries that have come since, other than `own` and the system's.
-    pub(super) fn strangers(&self, own: &Path) -> Vec<String> {
+    pub(in crate::plugin) fn strangers(&self, own: &Path) -> Vec<String> {
         let now = Loaded::now();
         let new = now.0.difference(&self.0);
         let strangers = new.filter(|name| *name != own.as_os_str() && !is_of_system(name));

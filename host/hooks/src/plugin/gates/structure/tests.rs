@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::super::inspect::{Inspected, inspect};
-use super::super::test_libraries::{compile, has_compiler, library, metadata, plugin, section};
 use super::prove;
+use crate::plugin::test_libraries::{compile, has_compiler, library, metadata, plugin, section};
 
 /// A reproducible stream of random numbers (splitmix64).
 struct Numbers(u64);

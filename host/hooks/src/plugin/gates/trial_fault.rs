@@ -70,7 +70,7 @@ impl fmt::Display for Fault {
 
 impl Fault {
     /// A remedy.
-    pub(super) fn hint(&self) -> String {
+    pub(in crate::plugin) fn hint(&self) -> String {
         match self.ending {
             Ending::TimeOut(_) => format!(
                 "if it needs more time, give it more with `limits.load` in the manifest or the \

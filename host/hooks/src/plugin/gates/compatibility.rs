@@ -3,12 +3,12 @@
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION};
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
-use super::Cause;
+use super::refusal::Cause;
 use crate::bridge::EXTENSIONS;
 use crate::version::HOST_VERSION;
 
 /// Checks what concerns the plugin as a whole: its ABI epoch, API version and processor features.
-pub(super) fn check(metadata: &PluginMetadata) -> Result<(), Cause> {
+pub(in crate::plugin) fn check(metadata: &PluginMetadata) -> Result<(), Cause> {
     if metadata.abi_epoch != ABI_EPOCH {
         return Err(Cause::AbiEpoch {
             host: ABI_EPOCH,

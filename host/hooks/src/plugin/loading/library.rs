@@ -1,6 +1,6 @@
 //! Opens a plugin's library: the gates that execute its code.
 //!
-//! Whatever can be checked from the file alone has been checked before, by [`inspect`](super::inspect()).
+//! Whatever can be checked from the file alone has been checked before, by [`inspect`](crate::plugin::inspect()).
 //! Libraries stay open for the lifetime of the process.
 
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use serde_json::Value;
 use super::c_root::CRoot;
 #[cfg(target_os = "linux")]
 use super::companions::Loaded;
+use super::entries::{CreateEntry, open_now};
 use super::entry_error::EntryError;
-use super::opening::{CreateEntry, open_now};
-use super::refusal::{Cause, PluginRefusal};
-#[cfg(target_os = "linux")]
-use super::signature;
 use super::surroundings::ProcessSurroundings;
 use crate::faults::Origin;
+use crate::plugin::refusal::{Cause, PluginRefusal};
+#[cfg(target_os = "linux")]
+use crate::plugin::signature;
 
 /// Whether a library's code has run in this process.
 static IS_ANY_OPEN: AtomicBool = AtomicBool::new(false);
@@ -44,7 +44,7 @@ impl Library {
     /// Opens the library at `path`, which has passed the earlier gates.
     ///
     /// Opening the same file twice gives the same library; its hooks are created separately, by
-    /// [`create`](super::instance::HookInstance::create).
+    /// [`create`](crate::plugin::instance::HookInstance::create).
     pub fn open(path: &Path) -> Result<Library, PluginRefusal> {
         // The system's loader would look up a bare file name in its own directories.
         let path = std::fs::canonicalize(path)
@@ -133,7 +133,11 @@ impl Library {
     }
 
     /// Checks a hook's kind and configuration on behalf of a plugin in C. Plugins in Rust do so themselves.
-    pub(super) fn check_creation(&self, kind: &str, config: &str) -> Result<(), EntryError> {
+    pub(in crate::plugin) fn check_creation(
+        &self,
+        kind: &str,
+        config: &str,
+    ) -> Result<(), EntryError> {
         match &self.root {
             Root::Rust(_) => Ok(()),
             Root::C(root) => root.check_creation(kind, config),
@@ -141,7 +145,7 @@ impl Library {
     }
 
     /// Its function that creates hooks.
-    pub(super) fn create_entry(&self) -> CreateEntry {
+    pub(in crate::plugin) fn create_entry(&self) -> CreateEntry {
         match &self.root {
             Root::Rust(root) => root.create(),
             Root::C(root) => root.create,

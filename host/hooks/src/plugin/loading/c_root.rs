@@ -11,11 +11,11 @@ use sconce_plugin_api::ext::{C_ENTRY, CPlugin};
 use sconce_plugin_api::metadata::PluginMetadata;
 use serde_json::Value;
 
+use super::entries::{CreateEntry, DescribeEntry, QueryEntry, open_now};
 use super::entry_error::EntryError;
-use super::opening::{CreateEntry, DescribeEntry, QueryEntry, open_now};
-use super::refusal::Cause;
-use super::section;
 use crate::bridge;
+use crate::plugin::gates::section;
+use crate::plugin::refusal::Cause;
 use sconce_base::nearest::nearest;
 use sconce_manifest::schema_check::Checker;
 

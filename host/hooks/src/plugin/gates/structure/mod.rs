@@ -3,7 +3,7 @@
 //! The system's loaders trust their input: `dlopen` of a truncated library raises SIGBUS, and their messages about
 //! other files are hard to understand. What is read here, by `object`, are the headers, the extents of segments and
 //! sections, the addresses that the loader writes to, and the names of needed libraries. Damage that lies deeper, as in symbols
-//! or code, is left to the [trial](super::trial).
+//! or code, is left to the [trial](crate::plugin::trial).
 
 mod detect;
 mod elf;
@@ -23,11 +23,11 @@ use object::{File, Object, ObjectKind, ObjectSection, ObjectSegment};
 
 pub use fault::StructureFault;
 pub use format::Format;
-pub(super) use system_path::is_systems;
+pub(in crate::plugin) use system_path::is_systems;
 
 /// A library's dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(in crate::plugin) struct Needs {
     /// Names of the libraries that it needs, in its own order.
     pub needed: Vec<String>,
     /// Whether it looks for them relative to its own file (`$ORIGIN`).
@@ -41,7 +41,7 @@ pub(super) struct Needs {
 /// # Errors
 ///
 /// The first problem found.
-pub(super) fn prove(bytes: &[u8]) -> Result<Needs, StructureFault> {
+pub(in crate::plugin) fn prove(bytes: &[u8]) -> Result<Needs, StructureFault> {
     let format = Format::of(bytes)?;
     if format != Format::NATIVE {
         return Err(StructureFault::OtherSystem {

@@ -68,7 +68,7 @@ impl EntryError {
 }
 
 /// Text from a plugin, which may be invalid UTF-8 despite its type.
-pub(super) fn text_of(text: &RString) -> Cow<'_, str> {
+pub(in crate::plugin) fn text_of(text: &RString) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_str().as_bytes())
 }
 

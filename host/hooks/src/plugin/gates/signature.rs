@@ -14,7 +14,7 @@ use sconce_manifest::document;
 const LARGEST: u64 = 64 << 10;
 
 /// The file of a library's signature: its own name with `.minisig` after it.
-pub(super) fn file_of(library: &Path) -> PathBuf {
+pub(in crate::plugin) fn file_of(library: &Path) -> PathBuf {
     let mut name = OsString::from(library);
     name.push(".minisig");
     PathBuf::from(name)
@@ -25,7 +25,7 @@ pub(super) fn file_of(library: &Path) -> PathBuf {
 /// # Errors
 ///
 /// If it can't be read, or is too large for one.
-pub(super) fn read(library: &Path) -> io::Result<Option<String>> {
+pub(in crate::plugin) fn read(library: &Path) -> io::Result<Option<String>> {
     match document::read_text(&file_of(library), LARGEST) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -38,7 +38,7 @@ pub(super) fn read(library: &Path) -> io::Result<Option<String>> {
 /// # Errors
 ///
 /// If it is altered; if it must be signed and is not; if the trusted keys can't be read.
-pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<SignatureState, Cause> {
+pub(in crate::plugin) fn check(path: &Path, bytes: &[u8]) -> Result<SignatureState, Cause> {
     let store = current().map_err(|problems| {
         let first = problems.first().map(|problem| problem.message.clone());
         Cause::TrustStore(first.unwrap_or_default())
@@ -63,7 +63,7 @@ pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<SignatureState, Cause> 
 /// # Errors
 ///
 /// If only what is signed may be loaded, and this is something else.
-pub(super) fn check_dependencies(path: &Path, outside: &[String]) -> Result<(), Cause> {
+pub(in crate::plugin) fn check_dependencies(path: &Path, outside: &[String]) -> Result<(), Cause> {
     if outside.is_empty() {
         return Ok(());
     }
@@ -75,7 +75,7 @@ pub(super) fn check_dependencies(path: &Path, outside: &[String]) -> Result<(), 
 }
 
 /// Whether the library at `path` must be signed. Where the keys can't be read, an earlier gate says so.
-pub(super) fn is_demanded(path: &Path) -> bool {
+pub(in crate::plugin) fn is_demanded(path: &Path) -> bool {
     current().is_ok_and(|store| store.unsigned == UnsignedPolicy::Refuse && !store.excepts(path))
 }
 

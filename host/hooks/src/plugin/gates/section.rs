@@ -6,13 +6,13 @@ use object::{Object, ObjectSection};
 use sconce_plugin_api::Priority;
 use sconce_plugin_api::metadata::{MAGIC, PluginMetadata, SECTION, SECTION_MACHO};
 
-use super::Cause;
+use super::refusal::Cause;
 
 /// Maximum length of the metadata text, in bytes.
 const LONGEST: usize = 4 << 20;
 
 /// Reads the metadata from a library's bytes, whose structure has been checked.
-pub(super) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
+pub(in crate::plugin) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
     let file = object::File::parse(bytes).map_err(|error| Cause::Metadata(error.to_string()))?;
     let section = [SECTION, SECTION_MACHO]
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
 }
 
 /// Parses magic number, length and text. Bytes after the text are padding.
-pub(super) fn parse(section: &[u8]) -> Result<PluginMetadata, String> {
+pub(in crate::plugin) fn parse(section: &[u8]) -> Result<PluginMetadata, String> {
     let rest = section
         .strip_prefix(&MAGIC)
         .ok_or("the section does not begin as it must")?;

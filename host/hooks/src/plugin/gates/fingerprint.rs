@@ -1,6 +1,6 @@
 //! Checks fingerprints pinned by a manifest.
 
-use super::Cause;
+use super::refusal::Cause;
 
 /// Checks that a file's fingerprint is the pinned one.
 pub(super) fn check(found: &str, pinned: &str) -> Result<(), Cause> {

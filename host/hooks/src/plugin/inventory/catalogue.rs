@@ -5,10 +5,10 @@ use std::time::Duration;
 use sconce_plugin_api::metadata::HookMetadata;
 use serde_json::Value;
 
-use super::library::Library;
 use super::search::Inventory;
-use super::trial::{self, Candidate};
-use super::{Cause, Inspected, PluginRefusal, copy};
+use crate::plugin::library::Library;
+use crate::plugin::trial::{self, Candidate};
+use crate::plugin::{Cause, Inspected, PluginRefusal, copy};
 use sconce_manifest::diagnostic::Diagnostic;
 
 /// A hook of a plugin, and the JSON Schema of its configuration.

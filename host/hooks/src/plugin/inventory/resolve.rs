@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sconce_plugin_api::metadata::HookMetadata;
 
 use super::search::Inventory;
-use super::{Inspected, PluginRefusal, compatibility, inspect};
+use crate::plugin::{Inspected, PluginRefusal, compatibility, inspect};
 use sconce_base::nearest::nearest;
 use sconce_manifest::coming_from;
 use sconce_manifest::diagnostic::Diagnostic;

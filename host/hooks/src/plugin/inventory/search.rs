@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use super::{Cause, Inspected, PluginRefusal, inspect};
+use crate::plugin::{Cause, Inspected, PluginRefusal, inspect};
 use sconce_manifest::diagnostic::Diagnostic;
 
 /// Environment variable with further directories, separated as in `PATH`.

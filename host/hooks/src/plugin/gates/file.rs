@@ -12,17 +12,17 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::Cause;
+use super::refusal::Cause;
 use sconce_manifest::digest::hexadecimal;
 
 /// Maximum size of a plugin library: 1 GiB. A private copy of it stays in memory.
-pub(super) const LARGEST: u64 = 1 << 30;
+pub(in crate::plugin) const LARGEST: u64 = 1 << 30;
 
 /// Size above which files are mapped for inspection: 64 MiB.
 const MAPPED: u64 = 64 << 20;
 
 /// The bytes of a file, read or mapped for inspection.
-pub(super) enum FileBytes {
+pub(in crate::plugin) enum FileBytes {
     Read(Vec<u8>),
     #[cfg(unix)]
     Mapped(mapping::Mapping),
@@ -45,7 +45,7 @@ impl Deref for FileBytes {
 /// # Errors
 ///
 /// If the file can't be read, is not a regular file, or is larger than [`LARGEST`].
-pub(super) fn look(path: &Path) -> Result<FileBytes, Cause> {
+pub(in crate::plugin) fn look(path: &Path) -> Result<FileBytes, Cause> {
     let (file, size) = open(path)?;
     #[cfg(unix)]
     if size > MAPPED
@@ -61,7 +61,7 @@ pub(super) fn look(path: &Path) -> Result<FileBytes, Cause> {
 /// # Errors
 ///
 /// As for [`look`].
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Cause> {
+pub(in crate::plugin) fn read(path: &Path) -> Result<Vec<u8>, Cause> {
     let (file, size) = open(path)?;
     whole(file, size)
 }
@@ -71,7 +71,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Cause> {
 /// # Errors
 ///
 /// As for [`look`].
-pub(super) fn sha256(path: &Path) -> Result<String, Cause> {
+pub(in crate::plugin) fn sha256(path: &Path) -> Result<String, Cause> {
     let (file, _) = open(path)?;
     let mut file = file.take(LARGEST);
     let mut hash = Sha256::new();
@@ -174,9 +174,9 @@ mod mapping {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inspect;
-    use super::super::test_libraries::{has_compiler, plugin};
     use super::*;
+    use crate::plugin::inspect;
+    use crate::plugin::test_libraries::{has_compiler, plugin};
 
     #[test]
     fn a_file_larger_than_any_library_is_refused_unread() {

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cause, Inspected, PluginRefusal, file, inspect, search, signature};
+use super::search;
+use crate::plugin::gates::file;
+use crate::plugin::{Cause, Inspected, PluginRefusal, inspect, signature};
 use sconce_base::files;
 use sconce_manifest::diagnostic::Diagnostic;
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
-use super::signature;
+use super::refusal::{Cause, PluginRefusal};
 use super::trust::SignatureState;
-use super::{Cause, PluginRefusal, compatibility, file, fingerprint, section, structure};
+use super::{compatibility, file, fingerprint, section, signature, structure};
 use sconce_manifest::digest;
 
 /// A plugin that has passed the gates that execute none of its code.
@@ -39,13 +39,13 @@ impl Inspected {
     }
 
     /// The SHA-256 if it has already been computed.
-    pub(super) fn known_sha256(&self) -> Option<&str> {
+    pub(in crate::plugin) fn known_sha256(&self) -> Option<&str> {
         self.fingerprint.get().map(String::as_str)
     }
 
     /// Whether `bytes`, read later, are those inspected. They must pass the gates with the same results, and
     /// match the fingerprint if that is known, which may have been computed after the inspection.
-    pub(super) fn has(&self, bytes: &[u8]) -> bool {
+    pub(in crate::plugin) fn has(&self, bytes: &[u8]) -> bool {
         let found = digest::fingerprint(bytes);
         let is_alike = inspect_bytes(&self.path, bytes).is_ok_and(|again| {
             (again.size, &again.metadata) == (self.size, &self.metadata)
