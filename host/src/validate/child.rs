@@ -5,7 +5,7 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
-use super::list::tests;
+use super::groups::tests;
 use super::order::TestOrder;
 use super::subject::Subject;
 use crate::exit;

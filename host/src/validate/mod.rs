@@ -7,38 +7,26 @@
 //!
 //! A test that needs a run plays one on a small `stage`: with the manifest, the plugin gates, the loop and
 //! the checkpoints of a real run, and with a witness among the hooks.
+//!
+//! **Parts**
+//! - `suite` selects the tests for a library and collects results; `process` starts that of a test with an `order`, and `child` is in it.
+//! - `groups`: all tests; a `test` has a level and advice (`c_advice` for C), and is given a `subject`. `finding`: its result.
+//! - `stage`: the small run.
 
-mod again;
 mod c_advice;
 mod child;
-mod config;
-mod configs;
-mod faults;
-mod file;
 mod finding;
-mod lifecycle;
-mod list;
-mod odd_task;
+mod groups;
 mod order;
-mod points;
 mod process;
-mod purity;
-mod ranks;
-#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "limits on files"))]
-mod resources;
-mod speed;
 mod stage;
-mod state;
 mod subject;
 mod suite;
 mod test;
-mod trial;
-mod values;
-mod witness;
 
 pub(crate) use child::{COMMAND, answer};
 pub use finding::{Finding, Verdict};
-pub use list::{groups, tests};
+pub use groups::{groups, tests};
 #[cfg(target_os = "linux")]
 pub use suite::{Options, Suite, TestRun};
 pub use test::{Test, TestGroup, TestLevel, TestScope};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::finding::{Finding, skipped};
-use super::list::tests;
+use super::groups::tests;
 use super::order::TestOrder;
 use super::process;
 use super::test::{Test, TestLevel, TestScope};

@@ -2,18 +2,18 @@
 
 /// Resources held by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Holdings {
+pub(in crate::validate) struct Holdings {
     /// Number of open files.
-    pub(super) files: usize,
+    pub(in crate::validate) files: usize,
     /// Number of threads.
-    pub(super) threads: usize,
+    pub(in crate::validate) threads: usize,
     /// Private memory, in bytes.
-    pub(super) memory: u64,
+    pub(in crate::validate) memory: u64,
 }
 
 impl Holdings {
     /// Current values; `None` on systems that don't report them.
-    pub(super) fn now() -> Option<Holdings> {
+    pub(in crate::validate) fn now() -> Option<Holdings> {
         let count = |directory| std::fs::read_dir(directory).ok().map(Iterator::count);
         let text = std::fs::read_to_string("/proc/self/statm").ok()?;
         let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
@@ -31,7 +31,7 @@ const PAGE: u64 = 4096;
 
 /// Runs `body` while no file can grow beyond `bytes` bytes, as on a full disk.
 #[cfg(target_os = "linux")]
-pub(super) fn with_full_disk<T>(bytes: u64, body: impl FnOnce() -> T) -> Option<T> {
+pub(in crate::validate) fn with_full_disk<T>(bytes: u64, body: impl FnOnce() -> T) -> Option<T> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let before = getrlimit(Resource::Fsize);
@@ -50,6 +50,6 @@ pub(super) fn with_full_disk<T>(bytes: u64, body: impl FnOnce() -> T) -> Option<
 
 /// This system has no such limit.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn with_full_disk<T>(_bytes: u64, _body: impl FnOnce() -> T) -> Option<T> {
+pub(in crate::validate) fn with_full_disk<T>(_bytes: u64, _body: impl FnOnce() -> T) -> Option<T> {
     None
 }

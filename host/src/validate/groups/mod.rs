@@ -1,7 +1,17 @@
-//! The groups of tests, in the order in which they run.
+//! The groups of tests, in the order in which they run: one file for each, and `points` and `ranks`, which are tests of `lifecycle`.
+
+mod config;
+mod faults;
+mod file;
+mod lifecycle;
+mod points;
+mod purity;
+mod ranks;
+mod speed;
+mod state;
+mod values;
 
 use super::test::{Test, TestGroup};
-use super::{config, faults, file, lifecycle, purity, speed, state, values};
 
 /// All groups, in the order in which they run.
 pub fn groups() -> &'static [TestGroup] {

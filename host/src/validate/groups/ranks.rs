@@ -3,9 +3,9 @@
 use sconce_plugin_api::ext::{Collection, Request};
 use sconce_plugin_api::metadata::HookRanks;
 
-use super::finding::{Checked, passed, warning};
-use super::stage::Script;
-use super::subject::Subject;
+use crate::validate::finding::{Checked, passed, warning};
+use crate::validate::stage::Script;
+use crate::validate::subject::Subject;
 
 pub(super) fn ranks(subject: &Subject) -> Checked {
     if subject.metadata()?.ranks == HookRanks::All {

@@ -9,7 +9,7 @@ use crate::random::Stream;
 const DEEPEST: usize = 4;
 
 /// The keys that a configuration may have, with the schemas of their values.
-pub(super) fn options(schema: &Value) -> Vec<(&str, &Value)> {
+pub(in crate::validate) fn options(schema: &Value) -> Vec<(&str, &Value)> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let properties = properties.into_iter().flatten();
     properties
@@ -18,7 +18,7 @@ pub(super) fn options(schema: &Value) -> Vec<(&str, &Value)> {
 }
 
 /// The keys that a configuration must have.
-pub(super) fn required(schema: &Value) -> Vec<&str> {
+pub(in crate::validate) fn required(schema: &Value) -> Vec<&str> {
     let keys = schema.get("required").and_then(Value::as_array);
     keys.into_iter()
         .flatten()
@@ -27,19 +27,19 @@ pub(super) fn required(schema: &Value) -> Vec<&str> {
 }
 
 /// The minimal configuration that the schema allows.
-pub(super) fn least(schema: &Value) -> Value {
+pub(in crate::validate) fn least(schema: &Value) -> Value {
     object(schema, &mut ChoicePolicy::Least, 0)
 }
 
 /// A random configuration that the schema allows; `None` if none was found.
-pub(super) fn random(schema: &Value, stream: &mut Stream) -> Option<Value> {
+pub(in crate::validate) fn random(schema: &Value, stream: &mut Stream) -> Option<Value> {
     (0..20)
         .map(|_| object(schema, &mut ChoicePolicy::Random(stream), 0))
         .find(|config| schema_check::check(config, schema).is_empty())
 }
 
 /// A configuration with one key set.
-pub(super) fn with(config: &Value, key: &str, value: Value) -> Value {
+pub(in crate::validate) fn with(config: &Value, key: &str, value: Value) -> Value {
     let mut config = config.clone();
     if let Value::Object(members) = &mut config {
         members.insert(key.to_owned(), value);
@@ -48,7 +48,7 @@ pub(super) fn with(config: &Value, key: &str, value: Value) -> Value {
 }
 
 /// A value of every JSON type, and some that look like another type.
-pub(super) fn kinds() -> Vec<Value> {
+pub(in crate::validate) fn kinds() -> Vec<Value> {
     vec![
         Value::Null,
         json!(true),
@@ -68,7 +68,7 @@ pub(super) fn kinds() -> Vec<Value> {
 }
 
 /// Values at and around the bounds of a number's schema, if it has any.
-pub(super) fn bounds(schema: &Value) -> Vec<Value> {
+pub(in crate::validate) fn bounds(schema: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     for branch in branches(schema) {
         let is_whole = branch.get("type").is_some_and(|kind| has(kind, "integer"));

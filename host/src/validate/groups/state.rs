@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::finding::{Checked, Finding, failed, passed, skipped, warning};
-use super::stage::{Played, Script, state_in};
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
-use super::trial::TrialEnvironment;
-use super::witness::{Act, Recorder, WitnessScript, measured};
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::random::stream;
+use crate::validate::finding::{Checked, Finding, failed, passed, skipped, warning};
+use crate::validate::stage::trial::TrialEnvironment;
+use crate::validate::stage::witness::{Act, Recorder, WitnessScript, measured};
+use crate::validate::stage::{Played, Script, state_in};
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "state",

@@ -7,11 +7,11 @@ use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::metadata::HookMetadata;
 
-use super::finding::{Checked, Finding, Verdict, failed, passed, unless};
-use super::stage::Script;
-use super::subject::Subject;
-use super::trial::TrialEnvironment;
-use super::witness::Recorder;
+use crate::validate::finding::{Checked, Finding, Verdict, failed, passed, unless};
+use crate::validate::stage::Script;
+use crate::validate::stage::trial::TrialEnvironment;
+use crate::validate::stage::witness::Recorder;
+use crate::validate::subject::Subject;
 
 /// A number that no mount point will have.
 const NO_POINT: u32 = u32::MAX;

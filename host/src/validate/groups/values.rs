@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::finding::{Checked, passed};
-use super::odd_task::Oddity;
-use super::stage::Script;
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
+use crate::validate::finding::{Checked, passed};
+use crate::validate::stage::Script;
+use crate::validate::stage::odd_task::Oddity;
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "values",

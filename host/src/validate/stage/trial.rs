@@ -4,21 +4,20 @@ use sconce_plugin_api::abi::SetupAbi;
 
 use serde_json::Value;
 
-use super::configs;
-use super::finding::{Finding, failed, skipped};
-use super::stage::setup;
-use super::subject::Subject;
 use super::witness::Recorder;
+use super::{configs, setup};
 use crate::bridge::BridgeState;
 use crate::bridge::NO_MESSAGE;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 use crate::random::stream;
+use crate::validate::finding::{Finding, failed, skipped};
+use crate::validate::subject::Subject;
 
 /// An environment in which hooks are created without a run. Of a plugin in Rust the host does not check the configuration
 /// against the schema.
-pub(super) struct TrialEnvironment<'a> {
+pub(in crate::validate) struct TrialEnvironment<'a> {
     library: Library,
     shared: BridgeState<'a>,
     directory: String,
@@ -27,14 +26,17 @@ pub(super) struct TrialEnvironment<'a> {
 
 impl<'a> TrialEnvironment<'a> {
     /// In its own directory.
-    pub(super) fn new(subject: &Subject, recorder: &'a Recorder) -> Result<Self, Finding> {
+    pub(in crate::validate) fn new(
+        subject: &Subject,
+        recorder: &'a Recorder,
+    ) -> Result<Self, Finding> {
         let directory = subject.place.join("alone");
         drop(std::fs::create_dir_all(&directory));
         TrialEnvironment::within(subject, recorder, &directory)
     }
 
     /// In the directory of this run.
-    pub(super) fn within(
+    pub(in crate::validate) fn within(
         subject: &Subject,
         recorder: &'a Recorder,
         directory: &std::path::Path,
@@ -58,12 +60,12 @@ impl<'a> TrialEnvironment<'a> {
     }
 
     /// Creates the hook and drops it again.
-    pub(super) fn create(&self, config: &str) -> Result<(), EntryError> {
+    pub(in crate::validate) fn create(&self, config: &str) -> Result<(), EntryError> {
         self.instance(config)?.close()
     }
 
     /// Creates the hook, calls `body` with it and drops it again.
-    pub(super) fn with<T>(
+    pub(in crate::validate) fn with<T>(
         &self,
         config: &str,
         body: impl FnOnce(&mut HookInstance) -> Result<T, Finding>,
@@ -77,13 +79,17 @@ impl<'a> TrialEnvironment<'a> {
     }
 
     /// Calls a hook at the mount point of this number, outside any run: there are no tensors, and the payload is null.
-    pub(super) fn call(&self, hook: &mut HookInstance, point: u32) -> Result<(), EntryError> {
+    pub(in crate::validate) fn call(
+        &self,
+        hook: &mut HookInstance,
+        point: u32,
+    ) -> Result<(), EntryError> {
         hook.call(point, self.shared.context())
     }
 
     /// The problem with how the hook handles a configuration, valid or not. It is a panic, or a rejection
     /// without a message.
-    pub(super) fn problem(&self, config: &str) -> Option<String> {
+    pub(in crate::validate) fn problem(&self, config: &str) -> Option<String> {
         let error = self.create(config).err()?;
         let config = crate::diagnostic::shortened(config);
         if error.is_panic() {
@@ -97,7 +103,7 @@ impl<'a> TrialEnvironment<'a> {
 const NAME: &str = "subject-0";
 
 /// The result for a hook that is not created: skipped, unless it panicked.
-pub(super) fn not_created(error: &EntryError) -> Finding {
+pub(in crate::validate) fn not_created(error: &EntryError) -> Finding {
     if error.is_panic() {
         return failed(format!(
             "it panicked when it was created: {}",
@@ -110,7 +116,7 @@ pub(super) fn not_created(error: &EntryError) -> Finding {
 impl Subject {
     /// The configuration used in runs. It is the user's; else the minimal one under the schema; if the hook
     /// rejects that, the first random one that it accepts.
-    pub(super) fn config(&self) -> Result<Value, Finding> {
+    pub(in crate::validate) fn config(&self) -> Result<Value, Finding> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
         }
@@ -134,7 +140,7 @@ impl Subject {
     }
 
     /// The configuration used in runs, if it is neither given by the user nor empty.
-    pub(super) fn made_up(&self) -> Result<Option<Value>, Finding> {
+    pub(in crate::validate) fn made_up(&self) -> Result<Option<Value>, Finding> {
         if self.given.is_some() {
             return Ok(None);
         }

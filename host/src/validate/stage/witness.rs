@@ -11,10 +11,10 @@ use crate::bridge::{HookAction, Witness};
 use crate::log::{Level, Log};
 
 /// Name of the witness among the hooks of a run.
-pub(super) const NAME: &str = "witness";
+pub(in crate::validate) const NAME: &str = "witness";
 
 /// Prefix of the names of the tested hooks.
-pub(super) const SUBJECT: &str = "subject-";
+pub(in crate::validate) const SUBJECT: &str = "subject-";
 
 /// The point at which a long run has settled, as worded by the marker.
 const SETTLED: &str = "before_epoch (train), epoch 10,";
@@ -22,17 +22,17 @@ const SETTLED: &str = "before_epoch (train), epoch 10,";
 /// Actions of the witness besides observing, by the number of finished iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct WitnessScript {
+pub(in crate::validate) struct WitnessScript {
     /// Iterations after which checkpoints `at-N` are saved.
-    pub(super) saves: Vec<u64>,
+    pub(in crate::validate) saves: Vec<u64>,
     /// Iteration after which the run is stopped.
-    pub(super) stops: Option<u64>,
+    pub(in crate::validate) stops: Option<u64>,
     /// Iteration after which the witness fails.
-    pub(super) fails: Option<u64>,
+    pub(in crate::validate) fails: Option<u64>,
 }
 
 /// A hook that is called first at every mount point.
-pub(super) struct Marker {
+pub(in crate::validate) struct Marker {
     part: WitnessScript,
 }
 
@@ -126,40 +126,40 @@ impl Hook for Marker {
 
 /// An action of the tested hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Act {
+pub(in crate::validate) struct Act {
     /// Point in the run, as worded by the marker.
-    pub(super) moment: String,
+    pub(in crate::validate) moment: String,
     /// Name of the hook.
-    pub(super) hook: String,
+    pub(in crate::validate) hook: String,
     /// Description of the action.
-    pub(super) action: String,
+    pub(in crate::validate) action: String,
     /// The value published, if any.
-    pub(super) value: String,
+    pub(in crate::validate) value: String,
 }
 
 /// Records what the tested hooks log and do.
 #[derive(Default)]
-pub(super) struct Recorder {
+pub(in crate::validate) struct Recorder {
     /// Whether all requests of hooks are refused.
     refuses: bool,
     /// Whether nothing is recorded, for measurements.
     is_deaf: bool,
     moment: RefCell<String>,
-    pub(super) acts: RefCell<Vec<Act>>,
-    pub(super) lines: RefCell<Vec<(String, String)>>,
+    pub(in crate::validate) acts: RefCell<Vec<Act>>,
+    pub(in crate::validate) lines: RefCell<Vec<(String, String)>>,
     /// The kinds of tensors that hooks could write to.
-    pub(super) written: RefCell<Vec<Collection>>,
+    pub(in crate::validate) written: RefCell<Vec<Collection>>,
     /// Memory in use once a long run has settled, and at its end, while hooks are still alive.
-    pub(super) settled: Cell<Option<u64>>,
-    pub(super) ended: Cell<Option<u64>>,
+    pub(in crate::validate) settled: Cell<Option<u64>>,
+    pub(in crate::validate) ended: Cell<Option<u64>>,
     /// Number of refused requests.
-    pub(super) refused: Cell<u64>,
+    pub(in crate::validate) refused: Cell<u64>,
     /// Whether hooks made requests other than saving checkpoints.
-    pub(super) has_asked: Cell<bool>,
+    pub(in crate::validate) has_asked: Cell<bool>,
 }
 
 impl Recorder {
-    pub(super) fn new(refuses: bool, is_deaf: bool) -> Recorder {
+    pub(in crate::validate) fn new(refuses: bool, is_deaf: bool) -> Recorder {
         Recorder {
             refuses,
             is_deaf,
@@ -228,28 +228,28 @@ fn in_words(action: &HookAction<'_>) -> (String, String) {
 
 impl Act {
     /// Whether both are equal apart from the value.
-    pub(super) fn is_like(&self, other: &Act) -> bool {
+    pub(in crate::validate) fn is_like(&self, other: &Act) -> bool {
         self.moment == other.moment && self.hook == other.hook && self.action == other.action
     }
 
     /// Whether a tensor was lent for writing.
-    pub(super) fn is_write(&self) -> bool {
+    pub(in crate::validate) fn is_write(&self) -> bool {
         self.action.starts_with("writes to ")
     }
 
     /// Whether it concerns the hook alone: where it is called.
-    pub(super) fn is_of_the_hook(&self) -> bool {
+    pub(in crate::validate) fn is_of_the_hook(&self) -> bool {
         self.action.contains(Request::ListenAtModules.name())
     }
 
     /// The action in words.
-    pub(super) fn told(&self) -> String {
+    pub(in crate::validate) fn told(&self) -> String {
         format!("{} {} at {}", self.action, self.value, self.moment)
     }
 }
 
 /// Descriptions of published values that differ between two equal runs, such as measured times.
-pub(super) fn measured(one: &[Act], other: &[Act]) -> Vec<String> {
+pub(in crate::validate) fn measured(one: &[Act], other: &[Act]) -> Vec<String> {
     let pairs = one.iter().zip(other);
     let alike = pairs.take_while(|(one, other)| one.is_like(other));
     let mut actions: Vec<String> = alike

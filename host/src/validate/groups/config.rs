@@ -2,15 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::configs::{self, options, required};
-use super::finding::{Checked, Finding, Verdict, failed, passed, skipped, unless, warning};
-use super::stage::Script;
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
-use super::trial::TrialEnvironment;
-use super::witness::Recorder;
 use crate::manifest::schema_check;
 use crate::random::stream;
+use crate::validate::finding::{
+    Checked, Finding, Verdict, failed, passed, skipped, unless, warning,
+};
+use crate::validate::stage::Script;
+use crate::validate::stage::configs::{self, options, required};
+use crate::validate::stage::trial::TrialEnvironment;
+use crate::validate::stage::witness::Recorder;
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "config",

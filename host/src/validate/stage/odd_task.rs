@@ -12,7 +12,7 @@ use crate::task::Task;
 
 /// The peculiarity of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Oddity {
+pub(in crate::validate) enum Oddity {
     /// None.
     #[default]
     None,
@@ -33,7 +33,7 @@ fn odd_metrics() -> [(String, f64); 3] {
 }
 
 /// A task with an oddity.
-pub(super) struct OddTask {
+pub(in crate::validate) struct OddTask {
     task: Box<dyn Task>,
     oddity: Oddity,
     names: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct OddTask {
 }
 
 impl OddTask {
-    pub(super) fn new(task: Box<dyn Task>, oddity: Oddity) -> OddTask {
+    pub(in crate::validate) fn new(task: Box<dyn Task>, oddity: Oddity) -> OddTask {
         let mut names = task.metrics().to_vec();
         if oddity == Oddity::Metrics {
             names.extend(odd_metrics().map(|(name, _)| name));

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use sconce_plugin_api::Phase;
 use serde_json::json;
 
-use super::finding::{Checked, Finding, Verdict, failed, passed, unless};
 use super::points::points;
 use super::ranks::ranks;
-use super::resources::Holdings;
-use super::stage::Script;
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
-use super::trial::TrialEnvironment;
-use super::witness::{Recorder, WitnessScript};
 use crate::plugin::instance::HookInstance;
+use crate::validate::finding::{Checked, Finding, Verdict, failed, passed, unless};
+use crate::validate::stage::Script;
+use crate::validate::stage::resources::Holdings;
+use crate::validate::stage::trial::TrialEnvironment;
+use crate::validate::stage::witness::{Recorder, WitnessScript};
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "lifecycle",

@@ -5,14 +5,14 @@ use std::time::Instant;
 use sconce_plugin_api::metadata::PluginMetadata;
 use serde_json::Value;
 
-use super::finding::{Checked, Verdict, failed, passed, skipped, unless, warning};
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
 use crate::bridge::BridgeState;
 use crate::log::MemoryLog;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 use crate::plugin::{compatibility, inspect};
+use crate::validate::finding::{Checked, Verdict, failed, passed, skipped, unless, warning};
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "file",
@@ -271,7 +271,7 @@ fn unknown_hook(subject: &Subject) -> Checked {
     let log = MemoryLog::default();
     let shared = BridgeState::new(&log);
     shared.register("subject-0");
-    let setup = super::stage::setup("subject-0", ".", &shared);
+    let setup = crate::validate::stage::setup("subject-0", ".", &shared);
     let mut problems = Vec::new();
     let garbage = ["", " ", "no-such-hook", &format!("{}x", hook.name)].map(str::to_owned);
     for name in garbage {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::finding::{Checked, failed, passed, skipped, warning};
-use super::stage::{Played, Script};
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
-use super::witness::{Act, measured};
+use crate::validate::finding::{Checked, failed, passed, skipped, warning};
+use crate::validate::stage::witness::{Act, measured};
+use crate::validate::stage::{Played, Script};
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "purity",

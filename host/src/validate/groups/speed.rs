@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::finding::{Checked, Finding, failed, passed, skipped, warning};
-use super::stage::{Played, Script};
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
+use crate::validate::finding::{Checked, Finding, failed, passed, skipped, warning};
+use crate::validate::stage::{Played, Script};
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "speed",

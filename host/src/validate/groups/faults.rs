@@ -1,10 +1,9 @@
 //! Tests with a host, a disk and a directory that refuse operations.
 
-use super::finding::{Checked, Finding, failed, passed, skipped};
-use super::resources;
-use super::stage::{Played, Script};
-use super::subject::Subject;
-use super::test::{Test, TestGroup, TestScope};
+use crate::validate::finding::{Checked, Finding, failed, passed, skipped};
+use crate::validate::stage::{Played, Script, resources};
+use crate::validate::subject::Subject;
+use crate::validate::test::{Test, TestGroup, TestScope};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "faults",

@@ -1,4 +1,17 @@
 //! The small run that tests play: a real run, in the test's own directory.
+//!
+//! **Parts**
+//! - `odd_task`: its task. `witness`: observers among its hooks. `again`: has the hook loaded again after every iteration.
+//! - `trial`: the hook outside any run. `configs`: configurations for it, from its schema.
+//! - `resources`: what the process holds, and limits on that.
+
+mod again;
+pub(super) mod configs;
+pub(super) mod odd_task;
+#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "limits on files"))]
+pub(super) mod resources;
+pub(super) mod trial;
+pub(super) mod witness;
 
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -9,11 +22,8 @@ use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{HookKind, Phase, Point, Priority};
 use serde_json::Value;
 
-use super::again;
 use super::finding::{Finding, failed, skipped, warning};
-use super::odd_task::{OddTask, Oddity};
 use super::subject::Subject;
-use super::witness::{Marker, NAME, Recorder, WitnessScript};
 use crate::bridge::{self, BridgeState};
 use crate::checkpoint::{self, Store};
 use crate::diagnostic::render;
@@ -23,6 +33,8 @@ use crate::parameters::Parameters;
 use crate::plugin::instance::HookInstance;
 use crate::run::{Resume, RunError, RunOutcome, RunReport};
 use crate::session::{self, Checked, FirstWeights, FromManifest, Selection, StartFailure};
+use odd_task::{OddTask, Oddity};
+use witness::{Marker, NAME, Recorder, WitnessScript};
 
 /// Description of a run to play.
 #[derive(Clone, Debug)]
