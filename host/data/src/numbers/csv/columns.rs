@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::date::{WrittenDate, is_date};
-use super::scan::{Missing, Scan, number, why_no_number};
+use super::table::scan::{Missing, Scan, number, why_no_number};
 use super::table::{Table, twice};
 use super::{CsvConfig, CsvError, DateOrder};
 use crate::error::printable::printable;

@@ -4,47 +4,45 @@
 //! Statistics (means, standard deviations, categories) come from the training rows only; the kind of
 //! a column (numeric or categorical) and the classes of the target come from the complete training
 //! file.
+//!
+//! **Parts**
+//! - `config`: a table in the manifest. `table`: its text, and what is in its columns; `date`: the forms of dates.
+//! - `columns`: which are inputs, and of which kind; `encoding` makes numbers of them, `target` of the target's.
+//! - `rows`: which are used. `split_rows`: which were trained on, to be found again in another table.
+//! - `report`, `survey`: what a table has in it. `transform`: rows of other tables.
+//!
+//! **Flow.** Read the table → scan the columns → choose them and their kinds → choose the rows of the parts → fit the encoding to the
+//! training rows → encode all.
 
-mod category_column;
 mod columns;
 mod config;
 mod date;
-mod date_column;
-mod encoder;
-mod encoding_problem;
-mod far;
-mod format;
-mod labelled;
-mod number_column;
-mod quotes;
+mod encoding;
 mod report;
-mod row_stream;
 mod rows;
-mod scan;
 mod split_rows;
 mod survey;
 mod table;
 mod target;
 mod transform;
-mod unknown;
 
 use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::error::{CsvError, UnknownCategory};
-pub use category_column::{Categories, CategoryColumn, MissingCategory};
 pub use config::{
     CsvConfig, DateOrder, Embedded, Names, OnMissing, OnMissingTarget, OnUnknown, TargetKind,
     default_missing,
 };
-pub use date_column::DateColumn;
-pub use encoder::{ColumnEncoder, Encoder};
-pub use number_column::NumberColumn;
+pub use encoding::category_column::{Categories, CategoryColumn, MissingCategory};
+pub use encoding::date_column::DateColumn;
+pub use encoding::encoder::{ColumnEncoder, Encoder};
+pub use encoding::number_column::NumberColumn;
 pub use report::{ColumnReport, Contents, CsvReport};
-pub use row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
 pub use split_rows::{LARGEST_ROWS, ROWS, RowsOf, SplitRows};
 pub use survey::{ColumnSurvey, TableSurvey, survey};
 pub use transform::CsvTransform;
+pub use transform::row_stream::{Row, RowError, RowProblem, RowStream, RowTarget};
 
 use super::{NumberDataset, Samples, TargetValues};
 use crate::dataset::fitted::Fitted;
@@ -53,11 +51,11 @@ use crate::files::data_files::{RowHasher, is_recording, note_rows};
 use crate::split::{self, Part, Parts, Taken};
 use crate::{Dataset, TargetScaling};
 use columns::{GROUP, TARGET, WEIGHT};
-use format::TableFormat;
 use rows::{EncodedRows, Used};
-use scan::Missing;
 use split_rows::{MOST_ROWS, RowHash, row_hashes};
 use table::Table;
+use table::format::TableFormat;
+use table::scan::Missing;
 use target::TargetColumns;
 use transform::TRAINING_FILE;
 

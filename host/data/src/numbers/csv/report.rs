@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::columns::{Column, ColumnKind};
 use super::date::WrittenDate;
 use super::rows::Used;
-use super::scan::{Missing, Scan, number};
 use super::table::Table;
+use super::table::scan::{Missing, Scan, number};
 use super::target::TargetColumns;
 use crate::Targets;
 

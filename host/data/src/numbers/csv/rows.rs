@@ -1,10 +1,10 @@
 //! Selection of the rows to use, and encoding of their inputs.
 
 use super::columns::{not_a_date, not_a_number};
-use super::encoder::Encoder;
-use super::encoding_problem::EncodingProblem;
-use super::scan::Missing;
+use super::encoding::encoder::Encoder;
+use super::encoding::encoding_problem::EncodingProblem;
 use super::table::Table;
+use super::table::scan::Missing;
 use super::{CsvConfig, CsvError, OnMissing, OnMissingTarget, OnUnknown};
 use crate::dataset::input::InputNotes;
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::columns::DateForm;
 use super::date::is_date;
-use super::format::TableFormat;
-use super::scan::{Missing, Scan, number};
 use super::table::Table;
+use super::table::format::TableFormat;
+use super::table::scan::{Missing, Scan, number};
 use crate::DataError;
 
 /// The columns of a table.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::columns::{TARGET, not_a_number};
-use super::scan::{Missing, Scan, number};
 use super::table::Table;
+use super::table::scan::{Missing, Scan, number};
 use super::{CsvConfig, CsvError, TargetKind};
 use crate::numbers::TargetValues;
 use crate::{TargetScale, Targets};

@@ -4,17 +4,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::CsvError;
-use super::config::OnUnknown;
-use super::encoder::ColumnEncoder;
-use super::rows::{self, EncodedRows};
-use super::scan::Missing;
-use super::split_rows::{RowsOf, SplitRows, row_hashes};
-use super::table::Table;
-use super::target;
-use super::transform::{CsvTransform, TRAINING_FILE};
+use super::{CsvTransform, TRAINING_FILE};
 use crate::DataError;
 use crate::dataset::input::{InputNotes, LabelledInput, OpenedInput, RowCounts};
+use crate::numbers::csv::config::OnUnknown;
+use crate::numbers::csv::encoding::encoder::ColumnEncoder;
+use crate::numbers::csv::rows::{self, EncodedRows};
+use crate::numbers::csv::split_rows::{RowsOf, SplitRows, row_hashes};
+use crate::numbers::csv::table::Table;
+use crate::numbers::csv::table::scan::Missing;
+use crate::numbers::csv::{CsvError, target};
 use crate::numbers::{NumberDataset, Samples};
 
 impl CsvTransform {
@@ -88,9 +87,9 @@ impl CsvTransform {
             target::scalable(&table, &targets, &used, &values, scaling.scale())?;
         }
         let weights = match &self.weight {
-            Some(name) if table.names.contains(name) => {
-                Some(super::columns::weights(&table, name, &used, TRAINING_FILE)?)
-            }
+            Some(name) if table.names.contains(name) => Some(
+                crate::numbers::csv::columns::weights(&table, name, &used, TRAINING_FILE)?,
+            ),
             name => {
                 counts.without_weight.clone_from(name);
                 None
@@ -123,7 +122,10 @@ impl CsvTransform {
     }
 
     /// Returns the positions of the columns by which rows are told apart: inputs and targets.
-    pub(super) fn read_places(&self, table: &Table) -> Result<Vec<usize>, CsvError> {
+    pub(in crate::numbers::csv) fn read_places(
+        &self,
+        table: &Table,
+    ) -> Result<Vec<usize>, CsvError> {
         let inputs = self.encoder.columns.iter().map(ColumnEncoder::name);
         let names = inputs.chain(&self.target.names);
         names

@@ -2,7 +2,7 @@
 
 /// A reason why a text can't be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EncodingProblem {
+pub(in crate::numbers::csv) enum EncodingProblem {
     NotANumber,
     NotADate,
     Missing,

@@ -9,10 +9,11 @@ use std::path::Path;
 use csv::{ReaderBuilder, StringRecord, Trim};
 use serde_json::{Map, Value};
 
-use super::scan::number;
-use super::{CsvError, CsvTransform, quotes};
 use crate::Targets;
 use crate::dataset::input::InputNotes;
+use crate::numbers::csv::table::quotes;
+use crate::numbers::csv::table::scan::number;
+use crate::numbers::csv::{CsvError, CsvTransform};
 
 /// Longest row in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -191,7 +192,7 @@ impl<R: BufRead> RowStream<R> {
             None => {
                 let fields = self.fields(&text).map_err(|problem| (line, problem))?;
                 let header = self.transform.format.header;
-                let names = super::table::names(&fields, header);
+                let names = crate::numbers::csv::table::names(&fields, header);
                 let checked = self.check_header(&names);
                 checked.map_err(|problem| (line, problem))?;
                 let record = of_fields(&names, &fields);
@@ -223,7 +224,7 @@ impl<R: BufRead> RowStream<R> {
     /// Checks the names of a table's columns, and notes those that the model doesn't know.
     fn check_header(&mut self, names: &[String]) -> Result<(), RowProblem> {
         let file = Path::new(STREAM);
-        if let Some(name) = super::table::twice(names) {
+        if let Some(name) = crate::numbers::csv::table::twice(names) {
             let error = CsvError::TwoOfOneName {
                 file: file.to_owned(),
                 name: name.to_owned(),

@@ -2,30 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::table::Table;
+use super::Table;
 
 /// Texts that mark a missing value.
 #[derive(Clone, Debug)]
-pub(super) struct Missing(BTreeSet<String>);
+pub(in crate::numbers::csv) struct Missing(BTreeSet<String>);
 
 impl Missing {
-    pub(super) fn new(texts: &[String]) -> Missing {
+    pub(in crate::numbers::csv) fn new(texts: &[String]) -> Missing {
         Missing(texts.iter().map(|text| text.trim().to_owned()).collect())
     }
 
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(in crate::numbers::csv) fn is(&self, text: &str) -> bool {
         self.0.contains(text)
     }
 }
 
 /// Parses a decimal number that fits an `f32`.
-pub(super) fn number(text: &str) -> Option<f64> {
+pub(in crate::numbers::csv) fn number(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     (number as f32).is_finite().then_some(number)
 }
 
 /// Explains why a text that looks like a number is not one; empty for any other text.
-pub(super) fn why_no_number(text: &str) -> &'static str {
+pub(in crate::numbers::csv) fn why_no_number(text: &str) -> &'static str {
     if text.chars().any(char::is_control) {
         return ", which has a control character";
     }
@@ -49,25 +49,25 @@ fn is_with_commas(text: &str) -> bool {
 
 /// Counts of a column's values.
 #[derive(Clone, Debug)]
-pub(super) struct Scan<'a> {
-    pub(super) missing: usize,
+pub(in crate::numbers::csv) struct Scan<'a> {
+    pub(in crate::numbers::csv) missing: usize,
     /// Number of fields that are numbers.
-    pub(super) numbers: usize,
+    pub(in crate::numbers::csv) numbers: usize,
     /// Number of fields that look like numbers but are not: infinite, too large, with commas.
     meant: usize,
     /// Number of fields for each text, without missing ones.
-    pub(super) texts: BTreeMap<&'a str, usize>,
+    pub(in crate::numbers::csv) texts: BTreeMap<&'a str, usize>,
     /// First row whose field is neither a number nor missing.
-    pub(super) first_text: Option<usize>,
-    pub(super) min: f64,
-    pub(super) max: f64,
+    pub(in crate::numbers::csv) first_text: Option<usize>,
+    pub(in crate::numbers::csv) min: f64,
+    pub(in crate::numbers::csv) max: f64,
     /// Sum of the numbers.
-    pub(super) sum: f64,
+    pub(in crate::numbers::csv) sum: f64,
 }
 
 impl<'a> Scan<'a> {
     /// Counts a column's fields in these rows.
-    pub(super) fn of(
+    pub(in crate::numbers::csv) fn of(
         table: &'a Table,
         column: usize,
         rows: impl IntoIterator<Item = usize>,
@@ -104,23 +104,23 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns the number of fields that have a value.
-    pub(super) fn present(&self) -> usize {
+    pub(in crate::numbers::csv) fn present(&self) -> usize {
         self.texts.values().sum()
     }
 
     /// Whether more than half of the fields are numbers or look like them: the others are then more
     /// likely errors than categories.
-    pub(super) fn is_mostly_numeric(&self) -> bool {
+    pub(in crate::numbers::csv) fn is_mostly_numeric(&self) -> bool {
         (self.numbers + self.meant) * 2 > self.present()
     }
 
     /// Returns the mean of the numbers; 0 if there are none.
-    pub(super) fn mean(&self) -> f64 {
+    pub(in crate::numbers::csv) fn mean(&self) -> f64 {
         self.sum / self.numbers.max(1) as f64
     }
 
     /// Returns the texts in order, numerically if all are numbers.
-    pub(super) fn sorted(&self) -> Vec<String> {
+    pub(in crate::numbers::csv) fn sorted(&self) -> Vec<String> {
         let mut texts: Vec<(f64, &str)> = self
             .texts
             .keys()
@@ -134,7 +134,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns the most frequent text; of equally frequent ones, the first in sorted order.
-    pub(super) fn most_frequent(&self) -> Option<String> {
+    pub(in crate::numbers::csv) fn most_frequent(&self) -> Option<String> {
         let most = self.texts.values().max()?;
         let sorted = self.sorted();
         let mut sorted = sorted.into_iter();

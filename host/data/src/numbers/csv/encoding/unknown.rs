@@ -2,8 +2,8 @@
 
 use sconce_base::nearest::nearest;
 
-use super::UnknownCategory;
-use super::scan::number;
+use crate::numbers::csv::UnknownCategory;
+use crate::numbers::csv::table::scan::number;
 
 /// Number of known categories that are listed.
 const LISTED: usize = 20;

@@ -1,4 +1,8 @@
-//! Rows of other tables as inputs of the same model.
+//! Rows of other tables as inputs of the same model: a whole table, `labelled` rows to evaluate it, or rows that arrive one after the
+//! other (`row_stream`).
+
+mod labelled;
+pub(super) mod row_stream;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::OnUnknown;
 use super::date::Day;
-use super::encoder::{ColumnEncoder, Encoder};
+use super::encoding::encoder::{ColumnEncoder, Encoder};
 use super::rows::{self, EncodedRows};
 use super::split_rows::SplitRows;
 use super::table::Table;

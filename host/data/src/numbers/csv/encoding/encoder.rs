@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::category_column::{CategoryColumn, MissingCategory};
-use super::columns::{Column, ColumnKind};
-use super::config::OnUnknown;
 use super::date_column::DateColumn;
 use super::encoding_problem::EncodingProblem;
 use super::far::Far;
 use super::number_column::NumberColumn;
-use super::scan::{Missing, Scan};
-use super::table::Table;
-use super::{CsvConfig, CsvError, UnknownCategory};
 use crate::Inputs;
 use crate::dataset::input::InputNotes;
+use crate::numbers::csv::columns::{Column, ColumnKind};
+use crate::numbers::csv::config::OnUnknown;
+use crate::numbers::csv::table::Table;
+use crate::numbers::csv::table::scan::{Missing, Scan};
+use crate::numbers::csv::{CsvConfig, CsvError, UnknownCategory};
 
 /// Encodes a record, a text for each column, as the inputs of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub enum ColumnEncoder {
 
 impl Encoder {
     /// Fits the encoding to the `training` rows.
-    pub(super) fn fit(
+    pub(in crate::numbers::csv) fn fit(
         table: &Table,
         columns: &[Column],
         training: &[usize],
@@ -111,7 +111,7 @@ impl Encoder {
     }
 
     /// As [`encode`](Encoder::encode), for a record on a line, with notes of values far from those of the training.
-    pub(super) fn encode_noting(
+    pub(in crate::numbers::csv) fn encode_noting(
         &self,
         record: &BTreeMap<String, String>,
         line: u64,
@@ -152,7 +152,7 @@ impl Encoder {
     }
 
     /// Checks what was read from a file.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(in crate::numbers::csv) fn check(&self) -> Result<(), String> {
         self.columns.iter().try_for_each(|column| match column {
             ColumnEncoder::Number(column) => column.check(),
             ColumnEncoder::Category(column) => column.check(),
@@ -172,7 +172,7 @@ impl ColumnEncoder {
     }
 
     /// Whether a missing value can be encoded. `default` is the handling of unknown categories unless the column has its own.
-    pub(super) fn takes_missing(&self, default: OnUnknown) -> bool {
+    pub(in crate::numbers::csv) fn takes_missing(&self, default: OnUnknown) -> bool {
         match self {
             ColumnEncoder::Number(column) => column.missing.is_some(),
             ColumnEncoder::Category(column) => match column.missing {
@@ -207,7 +207,7 @@ impl ColumnEncoder {
 
     /// Appends the inputs for a text. `default` is the handling of unknown categories unless the column has its own.
     /// Returns a value that is far from those of the training rows.
-    pub(super) fn encode(
+    pub(in crate::numbers::csv) fn encode(
         &self,
         text: &str,
         is_missing: &Missing,
@@ -225,7 +225,7 @@ impl ColumnEncoder {
     }
 
     /// Describes a text that is none of the categories.
-    pub(super) fn unknown(&self, found: &str) -> UnknownCategory {
+    pub(in crate::numbers::csv) fn unknown(&self, found: &str) -> UnknownCategory {
         match self {
             ColumnEncoder::Category(column) => {
                 let known = column.categories.texts();
@@ -236,7 +236,7 @@ impl ColumnEncoder {
     }
 
     /// Says what values a column of dates has.
-    pub(super) fn wanted(&self) -> &'static str {
+    pub(in crate::numbers::csv) fn wanted(&self) -> &'static str {
         match self {
             ColumnEncoder::Date(column) if !column.has_days => "times such as `17:05`",
             _ => "dates such as `2024-01-31`",

@@ -5,13 +5,13 @@ use std::f64::consts::TAU;
 use serde::{Deserialize, Serialize};
 
 use super::category_column::MissingCategory;
-use super::columns::DateForm;
-use super::date::{Moment, WEEKDAYS, WrittenDate};
 use super::encoding_problem::EncodingProblem;
 use super::far::Far;
 use super::number_column::{check_statistics, deviation, is_far};
-use super::scan::{Missing, Scan};
-use super::{CsvConfig, DateOrder, OnMissing};
+use crate::numbers::csv::columns::DateForm;
+use crate::numbers::csv::date::{Moment, WEEKDAYS, WrittenDate};
+use crate::numbers::csv::table::scan::{Missing, Scan};
+use crate::numbers::csv::{CsvConfig, DateOrder, OnMissing};
 use sconce_base::exact::Exact;
 
 /// Encodes dates as the days since 1970, standardised as numbers are, the place in the year as sine and cosine, the day
@@ -44,7 +44,7 @@ pub struct DateColumn {
 }
 
 impl DateColumn {
-    pub(super) fn fit(
+    pub(in crate::numbers::csv) fn fit(
         name: String,
         form: DateForm,
         scan: &Scan<'_>,
@@ -82,13 +82,13 @@ impl DateColumn {
         }
     }
 
-    pub(super) fn width(&self) -> usize {
+    pub(in crate::numbers::csv) fn width(&self) -> usize {
         let days = if self.has_days { 3 + WEEKDAYS.len() } else { 0 };
         let times = if self.has_times { 2 } else { 0 };
         days + times + usize::from(self.missing == MissingCategory::Own)
     }
 
-    pub(super) fn input_names(&self) -> Vec<String> {
+    pub(in crate::numbers::csv) fn input_names(&self) -> Vec<String> {
         let name = &self.name;
         let mut names = Vec::with_capacity(self.width());
         if self.has_days {
@@ -106,7 +106,7 @@ impl DateColumn {
     }
 
     /// Appends the inputs for a text.
-    pub(super) fn encode(
+    pub(in crate::numbers::csv) fn encode(
         &self,
         text: &str,
         is_missing: &Missing,
@@ -159,7 +159,7 @@ impl DateColumn {
     }
 
     /// Checks what was read from a file.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(in crate::numbers::csv) fn check(&self) -> Result<(), String> {
         let name = &self.name;
         check_statistics(name, self.mean, self.deviation, &self.seen)?;
         if !self.has_days && !self.has_times {

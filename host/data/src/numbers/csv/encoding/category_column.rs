@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{DEFAULT_MIN_COUNT, OnUnknown};
 use super::encoding_problem::EncodingProblem;
-use super::scan::{Missing, Scan};
-use super::{CsvConfig, OnMissing};
+use crate::numbers::csv::config::{DEFAULT_MIN_COUNT, OnUnknown};
+use crate::numbers::csv::table::scan::{Missing, Scan};
+use crate::numbers::csv::{CsvConfig, OnMissing};
 
 /// Encodes categories as an input for each of them, 1 for the category and 0 for the others, or as one input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,11 @@ impl From<Categories> for Vec<String> {
 }
 
 impl CategoryColumn {
-    pub(super) fn fit(name: String, scan: &Scan<'_>, config: &CsvConfig) -> CategoryColumn {
+    pub(in crate::numbers::csv) fn fit(
+        name: String,
+        scan: &Scan<'_>,
+        config: &CsvConfig,
+    ) -> CategoryColumn {
         let count = |text: &String| scan.texts.get(text.as_str()).copied().unwrap_or(0);
         let least = match config.on_unknown {
             Some(OnUnknown::Own) => config.min_count.unwrap_or(DEFAULT_MIN_COUNT),
@@ -111,16 +115,16 @@ impl CategoryColumn {
     }
 
     /// Returns what is told apart: the categories, then missing and unknown ones where these have an input of their own.
-    pub(super) fn choices(&self) -> usize {
+    pub(in crate::numbers::csv) fn choices(&self) -> usize {
         let own = usize::from(self.missing == MissingCategory::Own);
         self.categories.texts.len() + own + usize::from(self.unknown == Some(OnUnknown::Own))
     }
 
-    pub(super) fn width(&self) -> usize {
+    pub(in crate::numbers::csv) fn width(&self) -> usize {
         if self.is_embedded { 1 } else { self.choices() }
     }
 
-    pub(super) fn input_names(&self) -> Vec<String> {
+    pub(in crate::numbers::csv) fn input_names(&self) -> Vec<String> {
         let name = &self.name;
         if self.is_embedded {
             return vec![name.clone()];
@@ -135,7 +139,7 @@ impl CategoryColumn {
     }
 
     /// Appends the inputs for a text. `default` is the handling of unknown categories unless the column has its own.
-    pub(super) fn encode(
+    pub(in crate::numbers::csv) fn encode(
         &self,
         text: &str,
         is_missing: &Missing,
@@ -187,7 +191,7 @@ impl CategoryColumn {
     }
 
     /// Checks what was read from a file.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(in crate::numbers::csv) fn check(&self) -> Result<(), String> {
         let (name, known) = (&self.name, self.categories.texts.len());
         if known != self.counts.len() {
             return Err(format!(

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CsvConfig, CsvError};
+use crate::numbers::csv::{CsvConfig, CsvError};
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub(crate) struct TableFormat {
 }
 
 impl TableFormat {
-    pub(super) fn of(config: &CsvConfig) -> TableFormat {
+    pub(in crate::numbers::csv) fn of(config: &CsvConfig) -> TableFormat {
         TableFormat {
             delimiter: config.delimiter,
             header: config.header,
@@ -23,7 +23,7 @@ impl TableFormat {
     }
 
     /// Returns the delimiter as a byte.
-    pub(super) fn delimiter(self) -> Result<u8, CsvError> {
+    pub(in crate::numbers::csv) fn delimiter(self) -> Result<u8, CsvError> {
         let byte = u8::try_from(self.delimiter).ok();
         let byte = byte.filter(|c| c.is_ascii() && !matches!(c, b'"' | b'\n' | b'\r' | 0));
         byte.ok_or(CsvError::Delimiter {

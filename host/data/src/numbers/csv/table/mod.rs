@@ -1,11 +1,15 @@
-//! Reading of a table: column names and rows.
+//! Reading of a table: column names and rows; its `format`, and the contents of its columns (`scan`). `quotes`: a check that they match.
+
+pub(super) mod format;
+pub(super) mod quotes;
+pub(super) mod scan;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
 
-use super::{CsvError, TableFormat, quotes};
+use super::{CsvError, TableFormat};
 use crate::signature;
 
 /// A table as text.

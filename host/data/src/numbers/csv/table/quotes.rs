@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::CsvError;
+use crate::numbers::csv::CsvError;
 
 /// State of the scan between two bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,11 @@ enum ScanState {
 /// # Errors
 ///
 /// The line and the field of the first mismatched quote.
-pub(super) fn check(text: &[u8], delimiter: u8, file: &Path) -> Result<(), CsvError> {
+pub(in crate::numbers::csv) fn check(
+    text: &[u8],
+    delimiter: u8,
+    file: &Path,
+) -> Result<(), CsvError> {
     if !text.contains(&b'"') {
         return Ok(());
     }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::encoding_problem::EncodingProblem;
 use super::far::{FAR, Far};
-use super::scan::{Missing, Scan, number};
-use super::{CsvConfig, OnMissing};
+use crate::numbers::csv::table::scan::{Missing, Scan, number};
+use crate::numbers::csv::{CsvConfig, OnMissing};
 use sconce_base::exact::Exact;
 
 /// Encodes numbers as one input: (number − mean) / deviation, or the number.
@@ -30,7 +30,11 @@ pub struct NumberColumn {
 }
 
 impl NumberColumn {
-    pub(super) fn fit(name: String, scan: &Scan<'_>, config: &CsvConfig) -> NumberColumn {
+    pub(in crate::numbers::csv) fn fit(
+        name: String,
+        scan: &Scan<'_>,
+        config: &CsvConfig,
+    ) -> NumberColumn {
         let mean = scan.mean();
         let missing = match config.on_missing {
             OnMissing::Mean => Some(mean),
@@ -59,7 +63,7 @@ impl NumberColumn {
     }
 
     /// Appends the input for a text.
-    pub(super) fn encode(
+    pub(in crate::numbers::csv) fn encode(
         &self,
         text: &str,
         is_missing: &Missing,
@@ -81,7 +85,7 @@ impl NumberColumn {
     }
 
     /// Checks what was read from a file.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(in crate::numbers::csv) fn check(&self) -> Result<(), String> {
         check_statistics(&self.name, self.mean, self.deviation, &self.seen)?;
         if self.missing.is_some_and(|missing| !missing.0.is_finite()) {
             return Err(not_finite(&self.name));
@@ -91,13 +95,17 @@ impl NumberColumn {
 }
 
 /// Whether a number is further from those that were seen than [`FAR`] standard deviations.
-pub(super) fn is_far(number: f64, [least, most]: [f64; 2], deviation: f64) -> bool {
+pub(in crate::numbers::csv) fn is_far(
+    number: f64,
+    [least, most]: [f64; 2],
+    deviation: f64,
+) -> bool {
     (least - number).max(number - most) > FAR * deviation
 }
 
 /// Returns the population standard deviation of numbers that occur several times each, or 1 if all are equal. The sum
 /// runs in their order, which must not depend on that of the rows.
-pub(super) fn deviation(
+pub(in crate::numbers::csv) fn deviation(
     numbers: impl Iterator<Item = (f64, usize)>,
     mean: f64,
     [min, max]: [f64; 2],
@@ -116,7 +124,7 @@ pub(super) fn deviation(
 }
 
 /// Checks statistics read from a file.
-pub(super) fn check_statistics(
+pub(in crate::numbers::csv) fn check_statistics(
     name: &str,
     mean: Exact,
     deviation: Exact,
