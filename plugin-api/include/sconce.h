@@ -98,8 +98,8 @@ typedef struct sconce_view {
   uint64_t update;     /* optimizer steps */
   uint64_t batch;      /* batches of this pass over the phase's data */
   uint64_t batches;    /* batches of the whole pass; 0 outside of one */
-  uint64_t samples;    /* training samples */
-  uint64_t batch_size; /* samples of the current batch; 0 outside of one */
+  uint64_t samples;    /* training samples; the current batch's are not counted before after_iter */
+  uint64_t batch_size; /* samples of the current batch, with accumulation of the micro-batch; 0 outside of one */
   uint64_t ordinal;    /* earlier validations of this epoch */
   double loss;         /* of the current batch, or of the last one; see SCONCE_VIEW_HAS_LOSS */
   double learning_rate;
@@ -232,10 +232,11 @@ typedef struct sconce_c_table {
   void (*append)(sconce_bytes *bytes, const uint8_t *data, size_t length);
   void (*set_string)(sconce_string *string, sconce_text text);
   /* The value at an RFC 6901 pointer such as "/max_norm" or "/train/epochs" of a JSON text: SCONCE_OK, SCONCE_NOT_FOUND
-   * if there is none or it is null, SCONCE_INVALID if it is of another type or the text is not JSON. */
+   * if there is none or it is null, SCONCE_INVALID if it is of another type or the text is not JSON. Elements of a list
+   * are "/edges/0", "/edges/1", … up to the first that is SCONCE_NOT_FOUND. */
   uint32_t (*json_number)(sconce_text json, sconce_text pointer, double *value);
   uint32_t (*json_bool)(sconce_text json, sconce_text pointer, uint32_t *value);
-  /* Copies at most `capacity` bytes; `length` is set to that of the whole text. */
+  /* Copies at most `capacity` bytes, without a null character at the end; `length` is set to that of the whole text. */
   uint32_t (*json_text)(sconce_text json, sconce_text pointer, uint8_t *text, size_t capacity, size_t *length);
 } sconce_c_table;
 
@@ -290,8 +291,13 @@ typedef struct sconce_tensor {
 
 /* Collections of tensors. */
 #define SCONCE_PARAMETERS 0u /* parameters and buffers, in order of registration */
-#define SCONCE_GRADIENTS 1u  /* at the parameters' indices; slots without a gradient are empty */
-#define SCONCE_BATCH 2u      /* inputs, targets, outputs, loss, and others that the task names */
+/* At the parameters' indices. Slots without a gradient are empty: those of buffers and of frozen parameters. With
+ * accumulation they are this batch's share at after_backward, the update's sum at before_update. */
+#define SCONCE_GRADIENTS 1u
+/* inputs, targets, outputs, loss, and others that the task names. Inputs and outputs are mostly 32-bit floats, tokens 32-bit
+ * unsigned integers; so are targets that are classes, real values are 32-bit floats. `find` also knows `indices`, the
+ * samples' in their data set, 32-bit unsigned integers. */
+#define SCONCE_BATCH 2u
 #define SCONCE_MODULE 3u     /* input, output, input_gradient, output_gradient */
 #define SCONCE_PUBLISHED 4u  /* published by hooks */
 #define SCONCE_CHECKPOINT 5u /* extra tensors of the current checkpoint */
@@ -471,7 +477,10 @@ typedef struct sconce_resume_table {
 /* The plan of the run, as far as it is known before the run begins. */
 #define SCONCE_PLAN_ID "sconce.plan/1"
 typedef struct sconce_plan_table {
-  /* The plan as a JSON object (`Plan`), valid until the end of the run; from a hook's creation on. */
+  /* The plan as a JSON object (`Plan`), valid until the end of the run; from a hook's creation on. Its members:
+   * `epochs`, `accumulate`, `phases` (objects with `phase`, `samples`, `batches`, `passes`), `parameters` (`name`,
+   * `is_buffer`), `modules` (`name`, `kind`), `groups`, `classes`, `sample_shape` and `metrics`. Refuse an unknown
+   * name at the hook's creation: `sconce check` then finds it. */
   uint32_t (*plan)(const void *context, sconce_text *value);
 } sconce_plan_table;
 

@@ -338,6 +338,35 @@ fn hooks_in_rust_c_python_and_a_process_of_its_own_train_together() {
     assert_eq!(rows.lines().count(), 2, "a row for each epoch");
 }
 
+#[test]
+fn a_wrong_option_is_placed_in_the_entry_that_names_the_file() {
+    let source = "
+from dataclasses import dataclass
+import sconce
+
+class A(sconce.Hook):
+    @dataclass
+    class Config:
+        low: float
+        def __post_init__(self):
+            if self.low > 1:
+                raise ValueError(f'`low`: {self.low} is above 1')
+";
+    let place = place(source);
+    place.write(&manifest(
+        json!([{"hook": "case.py", "config": {"low": 2}}]),
+    ));
+    let finished = place.sconce(&["check", "manifest.json"]).expect(
+        3,
+        &[
+            "the configuration of `case`: 2.0 is above 1",
+            "at hooks[0].config.low",
+        ],
+    );
+    let said = finished.stderr.matches("is above 1").count();
+    assert_eq!(said, 1, "{}", finished.stderr);
+}
+
 const WORST: &str = "
 from dataclasses import dataclass
 import sconce

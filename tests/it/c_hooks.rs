@@ -177,6 +177,39 @@ fn configurations_are_checked_by_the_schema_and_by_the_hook() {
 }
 
 #[test]
+fn a_mount_point_under_another_ones_name_is_warned_of() {
+    let place = Workplace::new(&[]);
+    let flag = "-DAT=SCONCE_AT(AFTER_ITER, \"after_epoch\")";
+    if place.add_c_plugin(FAULTY, &[flag]).is_none() {
+        return;
+    }
+    place.write(&edit(tiny(), "/hooks", json!(["faulty"])));
+    let words = "warning: the metadata of the hook `faulty` calls the mount point 8 `after_epoch`, it is `after_iter`";
+    for command in ["check", "run"] {
+        place
+            .sconce(&[command, "manifest.json"])
+            .expect(0, &[words]);
+    }
+}
+
+#[test]
+fn metadata_with_an_unknown_name_or_without_a_comma_is_quoted() {
+    for flag in [
+        "-DAT=SCONCE_AT(AFTER_TEA, \"after_tea\")",
+        "-DAT=SCONCE_AT(AFTER_ITER, \"after_iter\") SCONCE_AT(AFTER_RUN, \"after_run\")",
+    ] {
+        let place = Workplace::new(&[]);
+        let Some(library) = place.add_c_plugin(FAULTY, &[flag]) else {
+            return;
+        };
+        let words = ["at line 1 column ", ", in `…", "are separated by \",\""];
+        place
+            .sconce(&["inspect", &library.to_string_lossy()])
+            .expect(3, &words);
+    }
+}
+
+#[test]
 fn what_the_entry_must_not_return_is_refused() {
     for (entry, words) in [
         (

@@ -349,12 +349,30 @@ fn results_say_what_to_do_and_how_to_have_them_again() {
 }
 
 #[test]
+fn a_hook_that_refuses_what_was_made_up_for_it_needs_a_configuration() {
+    let place = Workplace::new(&[]);
+    let file = place.add_plugin("sconce-plugin-python", "plugins");
+    let file = file.to_string_lossy().into_owned();
+    let finished = place.sconce(&["validate", &file, "--only", "lifecycle.{run,create-drop}"]);
+    let out = &finished.stdout;
+    let words = "what to do:\n  the hook `python` refuses the configuration that was made up for it: give one with \
+                 `--config`\n    again: ";
+    assert!(finished.code == 0 && out.contains(words), "{out}");
+    assert_eq!(out.matches("refuses the configuration").count(), 1, "{out}");
+}
+
+#[test]
 fn wrong_command_lines_are_reported() {
     let place = Workplace::new(&[]);
     let file = place.add_plugin("sconce-plugin-csv", "plugins");
     let file = file.to_string_lossy().into_owned();
-    let cases: [(&[&str], &str); 7] = [
+    place.write_text("hook.py", "import sconce\n");
+    let cases: [(&[&str], &str); 8] = [
         (&["nowhere.so"], "there is no file `nowhere.so`"),
+        (
+            &["hook.py"],
+            r#"libsconce_plugin_python.so --hook python --config '{"file":"hook.py"}'`"#,
+        ),
         (&[&file, "--hook", "cvs"], "did you mean `csv`?"),
         (
             &[&file, "--only", "state.resum"],

@@ -73,7 +73,7 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Shows the documentation that came with this program, or searches it: `sconce docs accumulate`.
     Docs(docs::DocsArgs),
-    /// Writes a plugin with a hook in Rust, C or C++, its tests, and a manifest that uses it.
+    /// Writes a plugin with a hook in Rust, C, C++ or Python, its tests, and a manifest that uses it.
     NewPlugin(plugins::new_plugin::NewPluginArgs),
     /// Prints the header for plugins in C or C++.
     Header(plugins::header::HeaderArgs),

@@ -9,7 +9,8 @@ pub(super) fn c_advice(test: &str) -> Option<&'static str> {
 const ADVICE: &[(&str, &str)] = &[
     (
         "file.structure",
-        "Build it with `-shared -fPIC` for this machine, write `SCONCE_PLUGIN(…)` once, and copy the file complete.",
+        "Build it with `-shared -fPIC` for this machine, write `SCONCE_PLUGIN(…)` once, with \",\" between points, \
+         metrics and hooks and no SCONCE_ name that sconce.h lacks, and copy the file complete.",
     ),
     (
         "file.compatible",

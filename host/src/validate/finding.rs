@@ -48,6 +48,18 @@ pub struct Finding {
     pub facts: String,
 }
 
+/// How the facts of a skipped test begin whose hook refused its configuration.
+pub(super) const NOT_CREATED: &str = "it is not created";
+pub(super) const NO_RUN: &str = "there is no run";
+
+impl Finding {
+    /// Whether the test was skipped because the hook was not created.
+    pub fn has_no_hook(&self) -> bool {
+        let begins = [NOT_CREATED, NO_RUN];
+        self.verdict == Verdict::Skipped && begins.iter().any(|begin| self.facts.starts_with(begin))
+    }
+}
+
 pub(super) fn passed(facts: impl Into<String>) -> Finding {
     finding(Verdict::Passed, facts)
 }

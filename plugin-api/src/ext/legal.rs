@@ -77,14 +77,17 @@ impl Request {
         if self.is_of_creation() {
             return Some(format!("`{name}` is legal at creation alone"));
         }
-        let where_it_is: Vec<&str> = Point::ALL
-            .iter()
-            .filter(|&&point| self.is_legal_at(point, Phase::Train))
-            .map(|point| point.name())
-            .collect();
+        let places_in = |phase| -> Vec<&str> {
+            let points = Point::ALL.iter().copied();
+            let legal = points.filter(|point| self.is_legal_at(*point, phase));
+            legal.map(Point::name).collect()
+        };
+        let (places, restriction) = match places_in(phase).as_slice() {
+            [] => (places_in(Phase::Train).join(", "), ", in training alone"),
+            places => (places.join(", "), ""),
+        };
         Some(format!(
-            "`{name}` is not legal at `{point}` ({phase}); it is at {}",
-            where_it_is.join(", ")
+            "`{name}` is not legal at `{point}` ({phase}); it is at {places}{restriction}"
         ))
     }
 }
@@ -291,6 +294,41 @@ mod tests {
             assert!(!request.is_legal_at(Point::OnException, Phase::Train));
         }
         assert!(!Request::SkipUpdate.is_legal_at(Point::AfterLoss, Phase::Val));
+    }
+
+    #[test]
+    fn a_refused_request_is_told_the_points_of_its_phase() {
+        for (request, point, phase, end) in [
+            (
+                Request::ScaleLoss,
+                Point::AfterLoss,
+                Phase::Val,
+                "(val); it is at after_loss, in training alone",
+            ),
+            (
+                Request::ScaleLoss,
+                Point::AfterIter,
+                Phase::Train,
+                "(train); it is at after_loss",
+            ),
+            (
+                Request::SkipBatch,
+                Point::AfterIter,
+                Phase::Val,
+                "(val); it is at before_iter",
+            ),
+            (
+                Request::RenewStatistics,
+                Point::AfterIter,
+                Phase::Val,
+                "(val); it is at before_loop, after_loop, before_epoch, after_epoch, after_cycle",
+            ),
+        ] {
+            let reason = request
+                .why_not_at(Some(point), phase)
+                .expect("it is refused");
+            assert!(reason.ends_with(end), "{reason}");
+        }
     }
 
     #[test]

@@ -24,6 +24,12 @@ def read(kind, value):
     raise TypeError(f"`{kind.__name__}.Config` must be a dataclass or a JSON Schema, found {wanted!r}")
 
 
+def blamed(error):
+    """The option that a message begins with, as in "`low`: it is above `high`", or none, and the rest of the message."""
+    found = re.fullmatch(r"`([^`\s]+)`: (.+)", str(error), re.DOTALL)
+    return found.groups() if found else ("", str(error))
+
+
 def _below(path, key):
     return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
 
@@ -63,9 +69,10 @@ def _dataclass(path, wanted, value):
     try:
         return wanted(**arguments)
     except (TypeError, ValueError) as error:  # Checks of `__post_init__`.
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(path, str(error)) from error
+        option, message = blamed(error)
+        # A `ValueError` is meant for the user: its own text says all.
+        cause = None if isinstance(error, ValueError) else error
+        raise ConfigError(_below(path, option) if option else path, message) from cause
 
 
 def _typed(path, hint, value):

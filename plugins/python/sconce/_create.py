@@ -140,6 +140,16 @@ def _kind(loaded, name):
     raise ConfigError("", f"{where} has several hooks: choose one with `class`: {names}")
 
 
+#: What hooks in Rust and other systems call the methods of the state.
+_STATE = {
+    "save_state": "state_dict",
+    "get_state": "state_dict",
+    "load_state": "load_state_dict",
+    "set_state": "load_state_dict",
+    "restore_state": "load_state_dict",
+}
+
+
 def _methods(instance, setup):
     """The methods at mount points that the hook has, by name."""
     found = {}
@@ -151,11 +161,16 @@ def _methods(instance, setup):
             raise HookError(f"`{name}` is a coroutine or a generator: the host would never run it")
         found[name] = method
     for name in dir(type(instance)):
-        looks_like_one = name.startswith(("before_", "after_", "on_", "module_", "epoch_"))
+        if name in POINTS or name.startswith("_") or hasattr(Hook, name) or not callable(getattr(type(instance), name, None)):
+            continue
+        if name in _STATE:
+            setup.warn(f"`{name}` is never called; did you mean `{_STATE[name]}`?")
+            continue
+        begins_like_one = name.startswith(("before_", "after_", "on_", "module_", "epoch_"))
         # What other systems call a batch or a step is an iteration here.
         known = name.replace("batch", "iter").replace("step", "update")
-        near = difflib.get_close_matches(known, POINTS, 1, 0.75)
-        if looks_like_one and name not in POINTS and near and not hasattr(Hook, name):
+        near = difflib.get_close_matches(known, POINTS, 1, 0.75 if begins_like_one else 0.9)
+        if near:
             setup.warn(f"`{name}` is never called: it is not a mount point; did you mean `{near[0]}`?")
     if not found:
         setup.warn("it is never called: it has no method named after a mount point")
@@ -171,12 +186,22 @@ def _declare(instance):
         _native._publishes(name)
 
 
+def _instance(kind, config, setup):
+    try:
+        return kind(config, setup)
+    except ValueError as error:
+        option, message = _config.blamed(error)
+        if not option:
+            raise
+        raise ConfigError(option, message) from None
+
+
 def create(file, module, name, config, facts):
     """A hook: its methods by mount point, its functions for the state, and its file."""
     kind = _kind(_load(file, module), name)
     setup = Setup(json.loads(facts))
     try:
-        instance = kind(_config.read(kind, json.loads(config)), setup)
+        instance = _instance(kind, _config.read(kind, json.loads(config)), setup)
     except ConfigError as error:
         # The hook's configuration is a key of the entry's.
         inner = error.path

@@ -1,5 +1,6 @@
 """Errors, and how exceptions are reported to the host."""
 
+import difflib
 import os
 import sys
 import traceback
@@ -32,7 +33,17 @@ def describe(value):
         return f"SystemExit: the hook called sys.exit({'' if value.code is None else repr(value.code)})"
     known = kind.__module__ in ("builtins", "__main__")
     name = kind.__qualname__ if known else f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(value, AttributeError):
+        text += _near(getattr(value, "obj", None), getattr(value, "name", None))
     return f"{name}: {text}" if text else name
+
+
+def _near(owner, name):
+    """A suggestion for an unknown attribute of a type of this package; Python before 3.10 doesn't say what has it."""
+    if not isinstance(name, str) or not type(owner).__module__.startswith(f"{__package__}."):
+        return ""
+    near = difflib.get_close_matches(name, [one for one in dir(owner) if not one.startswith("_")], 1)
+    return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def _shown(path):

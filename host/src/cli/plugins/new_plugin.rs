@@ -27,7 +27,7 @@ use files::{check_empty, failed, write, write_files};
 /// Arguments of `sconce new-plugin`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct NewPluginArgs {
-    /// Name of the plugin, such as `best-epoch`; in Rust, of its crate.
+    /// Name of the plugin, such as `best-epoch`; in Rust of its crate, in Python of the hook.
     name: String,
     /// Language to write it in.
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
@@ -55,14 +55,14 @@ pub(in crate::cli) struct NewPluginArgs {
 /// Language of a new plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PluginLanguage {
-    /// A crate.
+    /// A crate: the default.
     Rust,
     /// A file with a Makefile.
     C,
     /// As C.
     #[value(name = "c++", alias = "cpp")]
     Cpp,
-    /// A file for the standard hook `python`.
+    /// A Python file, which the standard hook `python` runs.
     Python,
 }
 

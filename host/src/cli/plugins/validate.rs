@@ -1,13 +1,15 @@
 //! `sconce validate`: the conformance suite, for authors of plugins.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::output;
+use crate::cli::plugins::new_plugin::standard_plugins;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::trust;
@@ -86,6 +88,9 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
             Diagnostic::new(problem).hint("name the library that cargo or the C compiler built")
         );
     }
+    if library.extension().is_some_and(|suffix| suffix == "py") {
+        return Err(python_file(&library));
+    }
     let seed = options.seed;
     let suite = Suite::new(&library, options);
     if let (Some(hook), Ok(plugin)) = (&arguments.hook, suite.inspected())
@@ -135,6 +140,22 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
         .iter()
         .any(|run| run.finding.verdict == Verdict::Failed);
     Ok(if has_failed { FAILED } else { exit::DONE })
+}
+
+/// A hook in Python is validated as a configuration of the plugin that runs it.
+fn python_file(file: &Path) -> Diagnostic {
+    let plugin = format!("{DLL_PREFIX}sconce_plugin_python{DLL_SUFFIX}");
+    let plugin = match standard_plugins() {
+        Some(directory) => directory.join(plugin),
+        None => PathBuf::from(plugin),
+    };
+    let config = json!({"file": file}).to_string();
+    let problem = format!("`{}` is a Python file, not a library", file.display());
+    Diagnostic::new(problem).hint(format!(
+        "validate it with the plugin that runs it: `sconce validate {} --hook python --config {}`",
+        shell_word(&plugin.to_string_lossy()),
+        shell_word(&config)
+    ))
 }
 
 fn options(arguments: &ValidateArgs) -> Result<Options, Diagnostic> {
@@ -321,10 +342,23 @@ impl Printer {
         output::styled(&format!("\n{} tests: {}", runs.len(), sums.join(", ")));
         let bad = [Verdict::Failed, Verdict::Warning];
         let bad = |run: &&TestRun| bad.contains(&run.finding.verdict);
-        if !runs.iter().any(|run| bad(&run)) {
+        let refused = |run: &&TestRun| config.is_none() && run.finding.has_no_hook();
+        if !runs.iter().any(|run| bad(&run) || refused(&run)) {
             return;
         }
         output::block("\nwhat to do:");
+        let mut hooks: Vec<&str> = runs.iter().filter(refused).map(|run| &*run.hook).collect();
+        hooks.dedup();
+        for hook in hooks {
+            output::line(&format!(
+                "  the hook `{hook}` refuses the configuration that was made up for it: give one with `--config`"
+            ));
+            output::line(&format!(
+                "    again: sconce validate {} --hook {} --config '{{…}}' --seed {seed}",
+                shell_word(&library.to_string_lossy()),
+                shell_word(hook)
+            ));
+        }
         for test in tests() {
             let of_test = || runs.iter().filter(bad).filter(|run| run.test == test.name);
             let Some(first) = of_test().next() else {

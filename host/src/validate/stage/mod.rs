@@ -22,7 +22,7 @@ use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{HookKind, Phase, Point, Priority};
 use serde_json::Value;
 
-use super::finding::{Finding, failed, skipped, warning};
+use super::finding::{Finding, NO_RUN, failed, skipped, warning};
 use super::subject::Subject;
 use crate::bridge::{self, BridgeState};
 use crate::checkpoint::{self, Store};
@@ -142,7 +142,7 @@ impl Subject {
             } else {
                 "\ngive a configuration that it takes with `--config`"
             };
-            skipped(format!("there is no run: {}{hint}", refusal.line()))
+            skipped(format!("{NO_RUN}: {}{hint}", refusal.line()))
         })
     }
 

@@ -12,7 +12,7 @@ use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 use crate::random::stream;
-use crate::validate::finding::{Finding, failed, skipped};
+use crate::validate::finding::{Finding, NOT_CREATED, failed, skipped};
 use crate::validate::subject::Subject;
 
 /// An environment in which hooks are created without a run. Of a plugin in Rust the host does not check the configuration
@@ -110,7 +110,7 @@ pub(in crate::validate) fn not_created(error: &EntryError) -> Finding {
             error.message
         ));
     }
-    skipped(format!("it is not created: {}", error.message))
+    skipped(format!("{NOT_CREATED}: {}", error.message))
 }
 
 impl Subject {

@@ -436,8 +436,8 @@ fn plan(
         return Err(StartFailure::usage(problems));
     }
     let schema = catalogue::config_schema(&opened.description, &resolved.hook).cloned();
-    let (points, unknown) = known_points(&resolved.hook);
-    warnings.extend(unknown);
+    let (points, doubtful) = known_points(&resolved.hook);
+    warnings.extend(doubtful);
     if resolved.plugin.metadata.panic == "abort" {
         warnings.push(Diagnostic::warning(format!(
             "`{}` was built with `panic = \"abort\"`: a panic in it ends the whole process",
@@ -516,24 +516,33 @@ fn told(
     explained(diagnostic, problem.about, of_hook.or(problem.hint))
 }
 
-/// The mount points that this host knows, and a warning about the others.
-fn known_points(hook: &HookMetadata) -> (Vec<Point>, Option<Diagnostic>) {
+/// The mount points that this host knows, and warnings about the others and about misnamed ones.
+fn known_points(hook: &HookMetadata) -> (Vec<Point>, Vec<Diagnostic>) {
     let mut known = Vec::new();
     let mut unknown = Vec::new();
+    let mut warnings = Vec::new();
     for point in &hook.points {
         match Point::from_number(point.number) {
-            Some(point) => known.push(point),
+            Some(is) => {
+                if is.name() != point.name {
+                    warnings.push(Diagnostic::warning(format!(
+                        "the metadata of the hook `{}` calls the mount point {} `{}`, it is `{is}`: the hook is called there",
+                        hook.name, point.number, point.name
+                    )));
+                }
+                known.push(is);
+            }
             None => unknown.push(format!("`{}`", point.name)),
         }
     }
-    let warning = (!unknown.is_empty()).then(|| {
-        Diagnostic::warning(format!(
+    if !unknown.is_empty() {
+        warnings.push(Diagnostic::warning(format!(
             "the hook `{}` wants to be called at {}, which this host doesn't know; update the host",
             hook.name,
             unknown.join(", ")
-        ))
-    });
-    (known, warning)
+        )));
+    }
+    (known, warnings)
 }
 
 /// The hooks that run on the rank with this number, of those that were planned: all ranks check the whole manifest in the
@@ -593,7 +602,12 @@ pub(super) fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifes
             .unwrap_or(("", &error.message));
         let path = path.trim_matches('`');
         let path = plan.place_in_config(path);
-        let message = format!("the configuration of `{}`: {message}", plan.kind);
+        // A Python file has a hook of its own, which `python` runs.
+        let hook = match plan.form {
+            EntryForm::Name => &plan.kind,
+            EntryForm::Script => &plan.spec.name,
+        };
+        let message = format!("the configuration of `{hook}`: {message}");
         return Diagnostic::new(message).at(manifest.place(&path));
     }
     let path = match first_named(&plan.config, &error.message) {

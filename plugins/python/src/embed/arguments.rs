@@ -18,13 +18,11 @@ pub(super) fn read<'call>(
         .unwrap_or((method.signature, ""));
     let most = required.len() + optional.len();
     if arguments.len() < required.len() || arguments.len() > most {
-        let name = method.name.to_string_lossy();
-        let plural = if most == 1 { "" } else { "s" };
-        let message = format!(
-            "{name}() takes {most} argument{plural}, found {}",
-            arguments.len()
+        raise(
+            python,
+            python.type_error,
+            &wrong_count(method, required.len(), most, arguments.len()),
         );
-        raise(python, python.type_error, &message);
         return None;
     }
     let mut read = [Argument::Missing; MOST_ARGUMENTS];
@@ -49,6 +47,36 @@ pub(super) fn read<'call>(
         })?;
     }
     Some(Arguments(read))
+}
+
+/// The message about a wrong number of arguments.
+#[cold]
+fn wrong_count(method: &Method, least: usize, most: usize, found: usize) -> String {
+    let name = method.name.to_string_lossy();
+    let count = match (least, most) {
+        (1, 1) => "1 argument".to_owned(),
+        _ if least == most => format!("{most} arguments"),
+        _ => format!("{least} to {most} arguments"),
+    };
+    let names = match names_of(&name) {
+        Some("") | None => String::new(),
+        Some(names) => format!(" ({names})"),
+    };
+    format!("{name}() takes {count}{names}, found {found}")
+}
+
+/// A method's arguments as the stubs have them: `metric: str, value: float`.
+fn names_of(method: &str) -> Option<&'static str> {
+    let stubs = include_str!("../../sconce/__init__.pyi");
+    let (_, of_task) = stubs.split_once("class Task:")?;
+    let (_, rest) = of_task.split_once(&format!(" def {method}(self"))?;
+    let (arguments, _) = rest.split_once(") ->")?;
+    Some(
+        arguments
+            .trim_start_matches(", ")
+            .trim_end_matches('/')
+            .trim_end_matches(", "),
+    )
 }
 
 /// Converts one argument; `None` if it is of another type.

@@ -69,9 +69,13 @@ impl<'call> Arguments<'call> {
     }
 
     pub(super) fn number(&self, index: usize) -> f64 {
+        self.number_or(index, f64::NAN)
+    }
+
+    pub(super) fn number_or(&self, index: usize, default: f64) -> f64 {
         match self.at(index) {
             Argument::Number(number) => number,
-            _ => f64::NAN,
+            _ => default,
         }
     }
 

@@ -60,7 +60,18 @@ fn exceptions_are_the_hooks_errors_with_a_traceback() {
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("raise sconce.HookError('no luck')", "no luck"),
         ("task.stop(3)", "TypeError: stop() expects a text"),
-        ("task.stop()", "TypeError: stop() takes 1 argument, found 0"),
+        (
+            "task.stop()",
+            "TypeError: stop() takes 1 argument (reason: str), found 0",
+        ),
+        (
+            "task.unfreeze()",
+            "TypeError: unfreeze() takes 1 to 2 arguments (parameter: str, learning_rate_multiplier: float = 1.0), found 0",
+        ),
+        (
+            "task.skip_batch(1)",
+            "TypeError: skip_batch() takes 0 arguments, found 1",
+        ),
         ("task.parameter('w2')", "parameters have no `w2`"),
         ("task.metric_of('tests', 'loss')", "no phase `tests`"),
         (
@@ -86,6 +97,24 @@ fn exceptions_are_the_hooks_errors_with_a_traceback() {
 }
 
 #[test]
+fn an_unknown_attribute_of_the_task_is_near_a_known_one() {
+    let Some(script) = Script::new(
+        "
+def after_iter(self, task):
+    import sys
+    if sys.version_info < (3, 10):
+        raise sconce.HookError('exceptions do not say what lacks the attribute: did you mean `learning_rate`?')
+    task.learning_rte
+",
+    ) else {
+        return;
+    };
+    let failed = run().drive::<Python>(script.config(json!({}))).unwrap_err();
+    let words = "did you mean `learning_rate`?";
+    assert!(failed.message.contains(words), "{failed}");
+}
+
+#[test]
 fn a_configuration_is_checked_against_the_class() {
     let dataclass = "
 @dataclass
@@ -98,6 +127,12 @@ class Config:
     def __post_init__(self):
         if self.rate < 0:
             raise ValueError('`rate` must not be negative')
+        if self.rate > 1:
+            raise ValueError(f'`rate`: {self.rate} is above 1')
+def __init__(self, config, setup):
+    super().__init__(config, setup)
+    if config.bins == 13:
+        raise ValueError('`bins`: 13 brings bad luck')
 def before_run(self, task):
     print(self.config)
 ";
@@ -143,6 +178,12 @@ def before_run(self, task):
                     "config",
                     "`rate` must not be negative",
                 ),
+                (
+                    json!({"bins": 1, "rate": 2}),
+                    "config.rate",
+                    "2.0 is above 1",
+                ),
+                (json!({"bins": 13}), "config.bins", "13 brings bad luck"),
             ],
         ),
         (
@@ -186,7 +227,11 @@ def before_run(self, task):
                 failed.message.contains(&format!("`{path}`: ")),
                 "{path}: {failed}"
             );
-            assert!(failed.message.contains(words), "{words}: {failed}");
+            assert_eq!(
+                failed.message.matches(words).count(),
+                1,
+                "{words}: {failed}"
+            );
         }
         let seen = run()
             .drive::<Python>(script.config(json!({"bins": 3})))
@@ -236,6 +281,35 @@ fn what_is_not_a_hook_is_refused_and_a_misspelt_method_warned_of() {
         "{warnings:?}"
     );
     assert!(warnings[1].contains("it has no method"), "{warnings:?}");
+    drop(script);
+    let names = [
+        ("afer_epoch", Some("after_epoch")),
+        ("beforeepoch", Some("before_epoch")),
+        ("load_state", Some("load_state_dict")),
+        ("update", None),
+        ("iterate", None),
+    ];
+    let methods = names.map(|(name, _)| format!("def {name}(self):\n    pass\n"));
+    let text = methods.concat() + "def after_run(self, task, outcome):\n    pass";
+    let Some(script) = Script::new(&text) else {
+        return;
+    };
+    let seen = run()
+        .drive::<Python>(script.config(json!({})))
+        .expect("it does nothing");
+    let warnings = seen.warnings();
+    for (name, meant) in names {
+        let of_name = warnings
+            .iter()
+            .find(|text| text.starts_with(&format!("`{name}`")));
+        let is_meant = |text: &str| {
+            meant.is_some_and(|meant| text.ends_with(&format!("did you mean `{meant}`?")))
+        };
+        assert!(
+            of_name.map_or(meant.is_none(), |text| is_meant(text)),
+            "{name}: {warnings:?}"
+        );
+    }
     let mut config = script.config(json!({}));
     config["class"] = json!("Cas");
     let failed = run().drive::<Python>(config).unwrap_err();

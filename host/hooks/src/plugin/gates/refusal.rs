@@ -43,6 +43,14 @@ pub enum Cause {
     /// Its metadata can't be read.
     #[error("its metadata is damaged: {0}")]
     Metadata(String),
+    /// The text of its metadata is not the JSON that it must be.
+    #[error("its metadata is damaged: {problem}, in `{excerpt}`")]
+    MetadataText {
+        /// What is wrong, with line and column.
+        problem: String,
+        /// The text around it.
+        excerpt: String,
+    },
     /// It has a different ABI epoch.
     #[error("it speaks another ABI: epoch {plugin}, this host speaks epoch {host}")]
     AbiEpoch {
@@ -184,7 +192,7 @@ impl Cause {
         match self {
             Cause::Read(_) | Cause::NotAFile(_) | Cause::TooLarge { .. } => "path",
             Cause::Structure(_) => "structure",
-            Cause::NoMetadata | Cause::Metadata(_) => "metadata",
+            Cause::NoMetadata | Cause::Metadata(_) | Cause::MetadataText { .. } => "metadata",
             Cause::AbiEpoch { .. }
             | Cause::ApiVersion { .. }
             | Cause::Features(_)
@@ -219,6 +227,10 @@ impl Cause {
             Cause::NoMetadata => {
                 "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate, or in C the macro \
                  `SCONCE_PLUGIN(…)` of sconce.h"
+            }
+            Cause::MetadataText { .. } => {
+                "in C, points, metrics and hooks are separated by \",\", and a SCONCE_ name that sconce.h does not \
+                 define stays in the text as it is"
             }
             Cause::NoRoot => {
                 "in Rust, `export_plugin!(…)` exports it; in C, define `sconce_c_plugin_v1`, and keep it visible in \

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use object::{Object, ObjectSection};
+use sconce_manifest::printable;
 use sconce_plugin_api::Priority;
 use sconce_plugin_api::metadata::{MAGIC, PluginMetadata, SECTION, SECTION_MACHO};
 
@@ -21,29 +22,52 @@ pub(in crate::plugin) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
     let data = section
         .data()
         .map_err(|error| Cause::Metadata(error.to_string()))?;
-    let metadata = parse(data).map_err(Cause::Metadata)?;
+    let metadata = parse(data)?;
     check(&metadata).map_err(Cause::Metadata)?;
     Ok(metadata)
 }
 
 /// Parses magic number, length and text. Bytes after the text are padding.
-pub(in crate::plugin) fn parse(section: &[u8]) -> Result<PluginMetadata, String> {
+pub(in crate::plugin) fn parse(section: &[u8]) -> Result<PluginMetadata, Cause> {
+    let damaged = |problem: &str| Cause::Metadata(problem.to_owned());
     let rest = section
         .strip_prefix(&MAGIC)
-        .ok_or("the section does not begin as it must")?;
+        .ok_or_else(|| damaged("the section does not begin as it must"))?;
     let (length, rest) = rest
         .split_first_chunk::<4>()
-        .ok_or("the section has no length")?;
+        .ok_or_else(|| damaged("the section has no length"))?;
     let length = u32::from_le_bytes(*length) as usize;
     if length > LONGEST {
-        return Err(format!(
+        return Err(Cause::Metadata(format!(
             "{length} bytes are announced, more than the {LONGEST} that are read"
-        ));
+        )));
     }
-    let text = rest
-        .get(..length)
-        .ok_or_else(|| format!("{length} bytes are announced, {} are there", rest.len()))?;
-    serde_json::from_slice(text).map_err(|error| error.to_string())
+    let text = rest.get(..length).ok_or_else(|| {
+        Cause::Metadata(format!(
+            "{length} bytes are announced, {} are there",
+            rest.len()
+        ))
+    })?;
+    serde_json::from_slice(text).map_err(|error| Cause::MetadataText {
+        excerpt: excerpt(text, &error),
+        problem: error.to_string(),
+    })
+}
+
+/// About 40 characters of the text around the place of an error.
+fn excerpt(text: &[u8], error: &serde_json::Error) -> String {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let line = lines
+        .nth(error.line().saturating_sub(1))
+        .unwrap_or_default();
+    let at = error.column().min(line.len());
+    let (begin, end) = (at.saturating_sub(20), line.len().min(at + 20));
+    let part = String::from_utf8_lossy(line.get(begin..end).unwrap_or_default());
+    // Characters that are cut in two.
+    let part = part.trim_matches(char::REPLACEMENT_CHARACTER);
+    let before = if begin > 0 { "…" } else { "" };
+    let after = if end < line.len() { "…" } else { "" };
+    printable::one_line(&format!("{before}{part}{after}")).into_owned()
 }
 
 /// Checks what the type can't express.
@@ -108,7 +132,8 @@ mod tests {
                 "\"hooks\"",
                 &format!("\"transports\": [{transports}], \"hooks\""),
             );
-            parse(&section(&text)).and_then(|metadata| check(&metadata))
+            let metadata = parse(&section(&text)).map_err(|cause| cause.to_string())?;
+            check(&metadata)
         };
         let one = r#"{"name": "post"}"#;
         assert_eq!(with(one), Ok(()));
@@ -119,9 +144,10 @@ mod tests {
     }
 
     fn problem(bytes: &[u8]) -> String {
-        parse(bytes)
-            .and_then(|metadata| check(&metadata))
-            .expect_err("it is wrong")
+        match parse(bytes) {
+            Ok(metadata) => check(&metadata).expect_err("it is wrong"),
+            Err(cause) => cause.to_string(),
+        }
     }
 
     #[test]
@@ -152,6 +178,12 @@ mod tests {
             ),
             (section("{"), "EOF"),
             (section("{}"), "missing field"),
+            (
+                section(&metadata(
+                    r#"{"name": "h", "points": [{"number": SCONCE_AFTER_TEA}]}"#,
+                )),
+                r#"line 2 column 129, in `…ints": [{"number": SCONCE_AFTER_TEA}]}]}`"#,
+            ),
             (section(&metadata("")), "has no hooks"),
             (section(&metadata(&hook("", 1))), "a hook has no name"),
             (section(&metadata(&hook("h", 101))), "the priority 101"),
