@@ -421,7 +421,8 @@ typedef struct sconce_run_table {
  * promises to read the loss here where the view says that it waits. */
 #define SCONCE_LOSS_ID "sconce.loss/1"
 typedef struct sconce_loss_table {
-  /* Loss of the current phase's last batch; waits for the device. Not found before the first. */
+  /* Loss of the current phase's last batch; waits for the device. Not found before the first, and where the view has
+   * the loss. */
   uint32_t (*current)(const void *context, double *value);
   /* Writes the losses of the last training batches, the newest last, as many as there is room for; waits for the
    * device. Returns their number. Only losses that hooks have seen as waiting are among them, of at least the last

@@ -12,7 +12,7 @@ use super::extension;
 /// where the view says that it waits.
 #[extension("sconce.loss/1", local)]
 pub trait Loss {
-    /// Loss of the current phase's last batch; waits for the device. Not found before the first.
+    /// Loss of the current phase's last batch; waits for the device. Not found before the first, and where the view has the loss.
     fn current(&self) -> Option<f64> {
         None
     }

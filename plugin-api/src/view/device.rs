@@ -61,7 +61,7 @@ impl fmt::Debug for Device<'_> {
     }
 }
 
-/// A tensor where it is, with its address on the device. Borrowed from the [`TaskView`].
+/// A tensor where it is, with its address on the device. Borrowed from the [`TaskView`](super::TaskView).
 ///
 /// Using the address is unsafe and needs CUDA's own functions, except on the CPU, where it is host memory.
 pub struct DeviceTensor<'view> {

@@ -80,13 +80,14 @@ fn close_others(mut kept: Vec<i32>) -> io::Result<()> {
     kept.extend([0, 1, 2]);
     let target = |number: i32| std::fs::read_link(format!("{OPEN}/{number}")).ok();
     let output = target(2);
-    // The directory is closed before anything else is: its descriptor is among them.
+    // The directory's descriptor is among them, and is closed before anything else is.
     let entries = std::fs::read_dir(OPEN)?.flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let numbers: Vec<i32> = numbers.filter(|number| !kept.contains(number)).collect();
     for number in numbers {
-        // This program keeps a duplicate of its output, for its own messages.
-        if target(number) != output {
+        let file = target(number);
+        // The directory itself is no longer open; and this program keeps a duplicate of its output, for its own messages.
+        if file.is_some() && file != output {
             // SAFETY: nothing in this process has opened it: it begins here.
             unsafe { rustix::io::close(number) };
         }
