@@ -28,6 +28,26 @@ pub struct VectorsAbi {
 impl VectorsAbi {
     /// As `axis`: every tensor is one slice.
     pub const WHOLE: u32 = u32::MAX;
+
+    /// The indices; `None` for all slots that are not empty.
+    ///
+    /// # Errors
+    ///
+    /// If there can't be as many.
+    ///
+    /// # Safety
+    ///
+    /// If `indices` is not null, `count` of them are borrowed for `'a`.
+    pub unsafe fn chosen<'a>(&self) -> Result<Option<&'a [usize]>, Refusal> {
+        if self.indices.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: guaranteed by the caller.
+        match unsafe { super::lent(self.indices, self.count) } {
+            None => Err(Refusal::invalid("there can't be as many indices")),
+            chosen => Ok(chosen),
+        }
+    }
 }
 
 /// Passes over whole collections, done by the host where the elements are; the sets of reductions, changes and combinations are open.

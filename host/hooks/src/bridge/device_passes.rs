@@ -29,8 +29,7 @@ impl Selection {
         writable: bool,
     ) -> Result<Selection, Refusal> {
         // SAFETY: guaranteed by the caller.
-        let given = (!vectors.indices.is_null())
-            .then(|| unsafe { std::slice::from_raw_parts(vectors.indices, vectors.count) });
+        let given = unsafe { vectors.chosen() }?;
         let Some(collection) = Collection::from_number(vectors.collection) else {
             let message = "this host has no such tensors".to_owned();
             return Err(Refusal::new(Status::UNSUPPORTED, message));

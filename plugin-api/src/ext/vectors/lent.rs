@@ -4,7 +4,7 @@ use std::slice;
 
 use super::VectorsAbi;
 use crate::abi::Status;
-use crate::ext::{Refusal, TensorAbi, Tensors, lent};
+use crate::ext::{Refusal, TensorAbi, Tensors};
 
 /// Tensors that a host lends itself for a pass.
 #[derive(Debug)]
@@ -30,8 +30,7 @@ impl LentVectors {
         writable: bool,
     ) -> Result<LentVectors, Refusal> {
         // SAFETY: guaranteed by the caller.
-        let given = (!vectors.indices.is_null())
-            .then(|| unsafe { lent(vectors.indices, vectors.count) }.unwrap_or_default());
+        let given = unsafe { vectors.chosen() }?;
         let count = given.map_or_else(|| host.count(vectors.collection), <[usize]>::len);
         let mut tensors = Vec::with_capacity(count);
         for place in 0..count {

@@ -284,3 +284,16 @@ fn pairs_of_the_same_shape_are_combined_or_none() {
         (Status::INVALID.0, "1 tensors can't be combined with 2")
     );
 }
+
+#[test]
+fn indices_that_cant_be_as_many_are_refused() {
+    let mut numbers = [1.0_f32];
+    let lent = Collection(vec![Some(tensor(&mut numbers, DType::F32, &[1], &[1]))]);
+    let vectors = VectorsAbi {
+        count: usize::MAX,
+        ..chosen(&[0])
+    };
+    let (status, message) = changed(&lent, Change::Fill(0.0), vectors);
+    assert_eq!(status, Status::INVALID.0, "{message}");
+    assert_eq!(numbers[0].to_bits(), 1.0_f32.to_bits());
+}
