@@ -5,6 +5,7 @@
 //!
 //! **Parts**
 //! - [`plugin`]: libraries found, tried, opened, checked and trusted; the hooks that they make.
+//! - [`planning`]: from the entries of a document to created hooks.
 //! - [`bridge`]: what hooks see of the loop and ask of it: the host's tables of functions. [`metric_board`]: the metrics among it.
 //! - [`dispatch`]: the hooks of a run, called at their mount points. [`record`]: what records and checkpoints hold of them.
 //! - [`isolation`]: hooks in processes of their own, and their sandboxes. [`subprocess`], [`expendable`]: such processes.
@@ -31,6 +32,7 @@ pub mod isolation;
 pub mod launcher;
 pub mod log;
 pub mod metric_board;
+pub mod planning;
 #[expect(unsafe_code, reason = "opens libraries and calls their entries")]
 pub mod plugin;
 pub mod record;

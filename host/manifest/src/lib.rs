@@ -17,7 +17,7 @@ mod json;
 mod load;
 mod terminal;
 
-pub use check::{coming_from, example, problem, schema_check};
+pub use check::{coming_from, example, mentioned, problem, schema_check};
 pub use entry::entry_form::EntryForm;
 pub use entry::hook_entry::{ENTRY_KEYS, HookEntry, PhaseName};
 pub use entry::isolation::{

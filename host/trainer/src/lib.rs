@@ -29,7 +29,7 @@ pub(crate) use sconce_hooks::{
     bridge, dispatch, exit, faults, hook_id, launcher, log, metric_board, plugin,
 };
 pub(crate) use sconce_hooks::{clock, device_facts, isolation, subprocess, version};
-pub(crate) use sconce_manifest::{coming_from, diagnostic, digest, printable, screen, shell_word};
+pub(crate) use sconce_manifest::{diagnostic, digest, mentioned, printable, screen, shell_word};
 pub(crate) use sconce_nn as nn;
 pub(crate) use sconce_nn::{gradients, loss, metric, optim, parameters};
 pub(crate) use sconce_ops::kernels;

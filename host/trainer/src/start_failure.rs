@@ -1,6 +1,9 @@
 //! Reasons why a run can't start: problems for people, and an exit code for scripts.
 
+use sconce_hooks::planning::UnusableHooks;
+
 use crate::diagnostic::Diagnostic;
+use crate::team::meeting;
 use crate::{data, exit, parameters};
 
 /// Problems that prevent a run from starting.
@@ -65,6 +68,19 @@ impl StartFailure {
         }
         self.diagnostics.extend(other.diagnostics);
         self
+    }
+}
+
+impl From<UnusableHooks> for StartFailure {
+    fn from(unusable: UnusableHooks) -> StartFailure {
+        if unusable.has_accident {
+            meeting::note_accident();
+        }
+        if unusable.is_usage {
+            StartFailure::usage(unusable.diagnostics)
+        } else {
+            StartFailure::plugin(unusable.diagnostics)
+        }
     }
 }
 

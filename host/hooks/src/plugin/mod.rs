@@ -12,7 +12,7 @@
 //! - `loading`: opens a [`library`] in this process, and restores what its code changed
 //! - [`blueprint`], [`instance`]: how a hook is created, and a created one. [`new_library`]: a file that replaces an opened one
 //!
-//! **Flow** (driven by `session::hooks`)
+//! **Flow** (driven by `planning`)
 //!
 //! - [`search`] inspects every library in the directories; [`resolve`] picks one for each manifest entry and
 //!   checks its fingerprint and the extensions that the hook requires.

@@ -4,13 +4,14 @@
 //! - `schema_check`: problems with a JSON Schema; of values with several forms (`forms`), and of integers (`whole_number`).
 //! - `semantics`: what no schema can say of a manifest.
 //! - `problem`, `wording`: a problem, and its words. `right_form`, `misplaced` and `coming_from` suggest what was meant: a value in
-//!   its right form (by an `example`), a key in its place, a word of another framework's.
+//!   its right form (by an `example`), a key in its place, a word of another framework's. `mentioned`: which value a message is about.
 //!
 //! **Flow.** `schema_check` and `semantics` each give their problems with the path of the value; `load` adds the places in the text.
 
 pub mod coming_from;
 pub mod example;
 mod forms;
+pub mod mentioned;
 mod misplaced;
 pub mod problem;
 mod right_form;

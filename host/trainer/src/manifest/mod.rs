@@ -16,11 +16,12 @@ mod train;
 mod validate_every;
 mod weights;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use sconce_data::DataConfig;
+use sconce_hooks::planning::{HookList, RunSetup};
 use sconce_nn::loss::LossConfig;
 use sconce_nn::metric::MetricConfig;
 use sconce_nn::optim::OptimizerConfig;
@@ -130,6 +131,25 @@ impl Manifest {
     /// Returns the manifest as JSON, with all defaults filled in.
     pub fn resolved(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The hooks that it lists.
+    pub fn hook_list(&self) -> HookList<'_> {
+        HookList {
+            entries: &self.hooks,
+            plugins: &self.plugins,
+            limits: &self.limits,
+            source: &self.source,
+        }
+    }
+
+    /// What its hooks learn of a run in `directory` when they are created.
+    pub fn run_setup<'a>(&self, directory: &'a Path) -> RunSetup<'a> {
+        RunSetup {
+            manifest: self.resolved().to_string().into(),
+            directory,
+            seed: self.seed,
+        }
     }
 
     /// The place in the text of a part of the manifest, such as `hooks[1].config`.

@@ -5,13 +5,13 @@ use candle_core::DType;
 use super::StartFailure;
 use super::device::{check_device, open_device};
 use super::memory::{ModelUse, check_memory};
-use super::mentioned::mentioned;
 use super::model_failure::{cant_be_built, inputs_of};
 use sconce_plugin_api::Phase;
 
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, TaskSource};
+use crate::mentioned::mentioned;
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
 use crate::task::{self, Limited, Supervised, Task};
@@ -115,7 +115,7 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
             | task::SupervisedError::NoProbability { .. } => "loss",
             task::SupervisedError::Metric(_) => "metrics",
         };
-        let place = manifest.place(&mentioned(manifest, key, &error.to_string()));
+        let place = manifest.place(&mentioned(&manifest.resolved(), key, &error.to_string()));
         StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
 }
@@ -192,7 +192,11 @@ pub fn optimizer(
     parameters: &Parameters,
 ) -> Result<Box<dyn Optimizer>, StartFailure> {
     manifest.optimizer.build(parameters).map_err(|error| {
-        let place = manifest.place(&mentioned(manifest, "optimizer", &error.to_string()));
+        let place = manifest.place(&mentioned(
+            &manifest.resolved(),
+            "optimizer",
+            &error.to_string(),
+        ));
         StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
 }

@@ -3,13 +3,11 @@
 //!
 //! **Parts**
 //!
-//! - `hooks`: finds the plugins of the hooks, opens them, checks configurations, and creates the hooks
 //! - `build`: the task, its initial weights, and the optimizer; `prepared`: a run assembled from them
 //! - `selection`: leaves out hooks named on the command line
 //! - `references`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
 //!   effect, and the plan that hooks see (`sconce.plan/1`)
 //! - `memory`: whether a model fits into memory, found from its shapes
-//! - `mentioned`: the place in the manifest of an error's subject
 //! - `rehearsal`: creates the hooks in a child process, as a test
 //! - `output`, `lock`: the output directory, used by one run at a time
 //! - `resume`: the checkpoint to resume from; `changes`: differences between it and the run
@@ -32,10 +30,8 @@ mod advice;
 mod build;
 mod changes;
 mod device;
-mod hooks;
 mod lock;
 mod memory;
-mod mentioned;
 mod model_failure;
 mod output;
 mod plan;
@@ -50,7 +46,6 @@ pub use crate::start_failure::StartFailure;
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
 pub use changes::{changes, data_changes, rank_changes};
 pub use device::{device_changes, open_device};
-pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks};
 pub use memory::{ModelUse, check_memory};
 pub use output::{Output, is_in_use};
 pub use prepared::{FirstWeights, Prepared, Ready};
@@ -58,6 +53,9 @@ pub use references::{OpenReferences, check_references};
 pub use rehearsal::rehearse;
 pub use reload::{ReloadWatch, RunReloads};
 pub use resume::{DATA_LISTING, ResumePoint, bulleted};
+pub use sconce_hooks::planning::{
+    FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks,
+};
 pub use selection::Selection;
 
 use std::path::{Path, PathBuf};
@@ -66,6 +64,7 @@ use crate::clock::Lap;
 use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
+use crate::mentioned::mentioned;
 #[cfg(target_os = "linux")]
 use crate::plugin::{companions, signature};
 use crate::run::{StartTimes, TrainingPlan};
@@ -109,7 +108,7 @@ pub fn check(
     // this process only after both are done.
     let (found, data) = std::thread::scope(|scope| {
         let data = std::thread::Builder::new().spawn_scoped(scope, || read_data(&manifest));
-        let found = find_hooks(&manifest, plugins);
+        let found = find_hooks(&manifest.hook_list(), plugins);
         times.plugins = lap.end();
         let data = match data {
             Ok(data) => data
@@ -121,7 +120,8 @@ pub fn check(
         (found, data)
     });
     times.data = lap.end();
-    let hooks = found.and_then(|found| plan_hooks(&manifest, found, &mut warnings));
+    let planned = found.and_then(|found| plan_hooks(&manifest.hook_list(), found, &mut warnings));
+    let hooks = planned.map_err(StartFailure::from);
     times.plugins += lap.end();
     match (hooks, data) {
         (Ok(hooks), Ok(data)) => Ok(Checked {
@@ -172,7 +172,7 @@ pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, StartFailure> {
     let read = data::load(config, &manifest.base, manifest.seed);
     read.map(Some).map_err(|error| {
         let text = error.to_string();
-        let place = manifest.place(&mentioned::mentioned(manifest, "data", &text));
+        let place = manifest.place(&mentioned(&manifest.resolved(), "data", &text));
         StartFailure::usage(vec![Diagnostic::new(text).at(place)])
     })
 }

@@ -3,10 +3,10 @@
 use sconce_ops::device::says_out_of_memory;
 
 use super::StartFailure;
-use super::mentioned::mentioned;
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
+use crate::mentioned::mentioned;
 use crate::nn::{ModelConfig, ModelError, Signal};
 
 /// What to do if a GPU's memory is exhausted before anything is computed.
@@ -32,7 +32,7 @@ pub(super) fn cant_be_built(
         ModelError::Layer(error) if model.has_layers_of_its_own() => {
             format!("model.{}", error.path)
         }
-        _ => mentioned(manifest, "model", &error.to_string()),
+        _ => mentioned(&manifest.resolved(), "model", &error.to_string()),
     };
     let problem = Diagnostic::new(error.to_string()).at(manifest.place(&path));
     let hint = if says_out_of_memory(&error.to_string()) {

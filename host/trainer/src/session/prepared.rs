@@ -5,10 +5,9 @@ use std::path::Path;
 use sconce_plugin_api::Phase;
 
 use super::build::check_sampling;
-use super::hooks::{HookPlan, create_hooks};
 use super::{
-    Checked, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice, check_memory,
-    check_references, initial_weights, optimizer, plan, rehearse, task,
+    Checked, HookPlan, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice, check_memory,
+    check_references, create_hooks, initial_weights, optimizer, plan, rehearse, task,
 };
 use crate::bridge::BridgeState;
 use crate::clock::{self, Lap};
@@ -151,7 +150,13 @@ impl Prepared {
         let mut hooks = first;
         let plans = std::mem::take(&mut self.hooks);
         let mut lap = Lap::begin();
-        hooks.extend(create_hooks(plans, &self.manifest, directory, shared)?);
+        let run = self.manifest.run_setup(directory);
+        hooks.extend(create_hooks(
+            plans,
+            &self.manifest.hook_list(),
+            &run,
+            shared,
+        )?);
         // Other ranks have some of the hooks only.
         if shared.ranks().rank() == 0 {
             let declared = shared.requests.take_declared();

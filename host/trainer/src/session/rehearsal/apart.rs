@@ -2,9 +2,9 @@
 //! dropped, as there is no run.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
-use super::super::hooks::{HookPlan, not_created};
+use sconce_hooks::planning::{HookPlan, not_created};
+
 use super::Rehearsed;
 use crate::bridge::BridgeState;
 use crate::diagnostic::Diagnostic;
@@ -27,11 +27,10 @@ pub(super) fn rehearse(
     let shared = BridgeState::new(&said);
     shared.set_plan(expected_plan.to_owned());
     shared.register(&plan.spec.name);
-    let resolved: Arc<str> = manifest.resolved().to_string().into();
-    let blueprint = plan.blueprint(&resolved, place.path(), manifest.seed);
+    let blueprint = plan.blueprint(&manifest.run_setup(place.path()));
     let mut instance = blueprint
         .create(&shared)
-        .map_err(|error| not_created(plan, error, manifest))?;
+        .map_err(|error| not_created(plan, error, &manifest.hook_list()))?;
     if let Some(proxy) = instance.other_process() {
         proxy.abandon();
     }

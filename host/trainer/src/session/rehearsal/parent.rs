@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use super::super::hooks::{HookPlan, not_created};
 use super::apart;
 use super::{COMMAND, OrderedHook, RehearsalOrder, Rehearsed, Word};
 use crate::diagnostic::{Diagnostic, shortened};
@@ -14,6 +13,7 @@ use crate::manifest::Manifest;
 use crate::plugin::entry_error::EntryError;
 use crate::session::StartFailure;
 use crate::subprocess::{self, ending, last_lines, watch};
+use sconce_hooks::planning::{HookPlan, not_created};
 
 /// Creates the hooks in a child process, and returns what they have said.
 ///
@@ -178,7 +178,8 @@ impl RehearsalFindings {
                             message: message.clone(),
                             place: place.clone(),
                         };
-                        self.problems.push(not_created(plan, error, manifest));
+                        self.problems
+                            .push(not_created(plan, error, &manifest.hook_list()));
                     }
                 }
                 Word::Done => return plans.len(),

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use crate::manifest::{Manifest, json_path};
+use crate::json_path;
 
-/// The path of the value in a section of the manifest that a message mentions. It is found by the value's own
+/// The path of the value in a section of a document that a message mentions. It is found by the value's own
 /// text, such as a file name, or else by its key in backticks. If there is none, the path of the section is
 /// returned.
-pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> String {
-    let document = manifest.resolved();
+pub fn mentioned(document: &Value, section: &str, text: &str) -> String {
     let Some(part) = document.get(section) else {
         return section.to_owned();
     };
@@ -39,7 +38,7 @@ pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> Strin
 
 /// The path, within a hook's configuration, of the value that an error message is about: that whose key or text is the
 /// first one in backticks.
-pub(super) fn first_named(config: &Value, message: &str) -> Option<String> {
+pub fn first_named(config: &Value, message: &str) -> Option<String> {
     let name = message.split('`').nth(1)?;
     let mut leaves = Vec::new();
     collect(config, "", &mut leaves);
