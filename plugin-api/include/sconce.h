@@ -380,6 +380,8 @@ typedef struct sconce_values_table {
 #define SCONCE_RENEW_STATISTICS 22u /* number: training samples, 0 for all */
 #define SCONCE_DECLARE_METRIC 23u   /* at creation; text: a metric that the hook publishes, or a pattern for several */
 #define SCONCE_SET_WEIGHT_DECAY 24u /* number; text: a group, or empty for all */
+#define SCONCE_DECLARE_ASKS 25u     /* at creation; text: the only requests with this configuration, as "stop,freeze" */
+#define SCONCE_DECLARE_READS 26u    /* at creation; text: all that it reads of the loop, as "inputs,gradients" */
 
 /* Requests that a hook may make to the run; the set of requests is open. */
 #define SCONCE_REQUESTS_ID "sconce.requests/1"

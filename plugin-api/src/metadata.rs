@@ -74,6 +74,19 @@ pub struct HookMetadata {
     /// Host extensions that the hook requires, such as `sconce.tensors/1`.
     #[serde(default)]
     pub requires: Vec<String>,
+    /// Requests that the hook may make, by [name](crate::ext::Request::name), of those that a metadata list
+    /// [has](crate::ext::Request::is_listed); `None` if that is not known, as of a plugin older than this key.
+    ///
+    /// A loop that can't serve one refuses the hook before the run. With its configuration a hook may ask for less
+    /// ([`Setup::asks`](crate::Setup::asks)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Vec<String>>,
+    /// What of the loop the hook may read or change, by [name](crate::ext::Readable::name); `None` if that is not known.
+    ///
+    /// A loop that has it not refuses the hook before the run. With its configuration a hook may read less
+    /// ([`Setup::reads`](crate::Setup::reads)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Vec<String>>,
     /// JSON Schema of the hook's configuration, in the section of plugins that can't compute it (in C); null otherwise.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub config_schema: Value,
@@ -158,6 +171,24 @@ mod tests {
         let text = format!(r#"{{"name": "a", "priority": 30, "points": []{json}}}"#);
         let hook: HookMetadata = serde_json::from_str(&text).expect("it is metadata");
         hook.ranks
+    }
+
+    #[test]
+    fn what_older_plugins_ask_is_not_known() {
+        let read = |json: &str| -> HookMetadata {
+            let text = format!(r#"{{"name": "a", "priority": 30, "points": []{json}}}"#);
+            serde_json::from_str(&text).expect("it is metadata")
+        };
+        let older = read("");
+        assert_eq!((&older.asks, &older.reads), (&None, &None));
+        let written = serde_json::to_string(&older).expect("it is JSON");
+        assert!(
+            !written.contains("asks") && !written.contains("reads"),
+            "{written}"
+        );
+        let newer = read(r#", "asks": ["stop", "make_tea"], "reads": []"#);
+        let asks = Some(vec!["stop".to_owned(), "make_tea".to_owned()]);
+        assert_eq!((newer.asks, newer.reads), (asks, Some(Vec::new())));
     }
 
     #[test]

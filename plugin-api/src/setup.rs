@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use crate::abi::{SetupAbi, Status};
 use crate::error::outcome;
-use crate::ext::{HostCalls, Level, PlanClient, Request, ResumeClient, ResumeTable, Tables};
-use crate::{Context, Plan, Point, Result};
+use crate::ext::{
+    HostCalls, Level, PlanClient, Readable, Request, ResumeClient, ResumeTable, Tables,
+};
+use crate::{Context, HookError, Plan, Point, Result};
 
 /// A hook's manifest entry, the run's directory and plan, as available at creation.
 ///
@@ -155,6 +157,49 @@ impl<'setup> Setup<'setup> {
         self.ask(Request::DeclareMetric, 0.0, metric)
     }
 
+    /// Declares which requests the hook makes with its configuration: no others than these, by [name](Request::name).
+    ///
+    /// Without it they are those of the hook's metadata, all that any configuration makes it ask for. A loop other than
+    /// Sconce's own may lack some, and refuses a hook that asks for them:
+    ///
+    /// ```
+    /// # use sconce_plugin_api::{Result, Setup};
+    /// fn create(restores_best: bool, setup: &Setup<'_>) -> Result<()> {
+    ///     if !restores_best {
+    ///         setup.asks(&["stop"])?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no request of a name, or it is one that [is not listed](Request::is_listed).
+    #[track_caller]
+    pub fn asks(&self, requests: &[&str]) -> Result<()> {
+        let is_listed = |name: &str| Request::from_name(name).is_some_and(Request::is_listed);
+        check_names("request", requests, is_listed, || {
+            let listed = Request::ALL.into_iter().filter(|one| one.is_listed());
+            listed.map(Request::name).collect()
+        })?;
+        self.ask(Request::DeclareAsks, 0.0, &requests.join(","))
+    }
+
+    /// Declares what of the loop the hook reads or changes with its configuration: no more than these, by
+    /// [name](Readable::name). As [`asks`](Setup::asks).
+    ///
+    /// # Errors
+    ///
+    /// If nothing has a name.
+    #[track_caller]
+    pub fn reads(&self, parts: &[&str]) -> Result<()> {
+        let is_known = |name: &str| Readable::from_name(name).is_some();
+        check_names("part of a loop", parts, is_known, || {
+            Readable::ALL.map(Readable::name).to_vec()
+        })?;
+        self.ask(Request::DeclareReads, 0.0, &parts.join(","))
+    }
+
     /// Makes a request; does nothing if the host serves none, or does not know this one.
     fn ask(&self, request: Request, number: f64, text: &str) -> Result<()> {
         let Ok(requests) = self.host.requests() else {
@@ -190,5 +235,22 @@ impl<'setup> Setup<'setup> {
     /// Shows a warning to the user, under the hook's name.
     pub fn warn(&self, message: impl fmt::Display) {
         self.host.say(Level::Warn, &message.to_string());
+    }
+}
+
+/// Checks that each of the names is known.
+#[track_caller]
+fn check_names(
+    what: &str,
+    names: &[&str],
+    is_known: impl Fn(&str) -> bool,
+    all: impl Fn() -> Vec<&'static str>,
+) -> Result<()> {
+    match names.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => Err(HookError::new(format_args!(
+            "there is no {what} `{name}` to declare; there are: {}",
+            all().join(", ")
+        ))),
     }
 }

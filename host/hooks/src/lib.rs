@@ -8,6 +8,7 @@
 //! - [`planning`]: from the entries of a document to created hooks.
 //! - [`bridge`]: what hooks see of the loop and ask of it: the host's tables of functions. [`metric_board`]: the metrics among it.
 //! - [`dispatch`]: the hooks of a run, called at their mount points. [`record`]: what records and checkpoints hold of them.
+//! - [`host`]: the hooks of any loop.
 //! - [`isolation`]: hooks in processes of their own, and their sandboxes. [`subprocess`], [`expendable`]: such processes.
 //! - [`faults`]: crashes, hangs and whoever ends the process are reported by name. [`exit`]: what its exit codes mean.
 //! - [`log`], [`clock`], [`launcher`], [`signals`], [`device_facts`], [`version`]: facts of the process and the machine, for hooks and reports.
@@ -24,6 +25,7 @@ pub mod exit;
 pub mod expendable;
 pub mod faults;
 pub mod hook_id;
+pub mod host;
 #[expect(
     unsafe_code,
     reason = "memory shared with hooks' processes, and the tables that hooks call there"

@@ -1,9 +1,13 @@
 //! This program's executable run as a child process: started, watched, and killed at its time
 //! limit.
+//!
+//! Where the code is a library in another program, such as Python, that one is of no use as a child: the library names the
+//! program that belongs to it ([`set_program`]).
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::launcher;
@@ -14,12 +18,47 @@ const LOOK: Duration = Duration::from_millis(2);
 /// How many of the last lines on standard error are reported.
 const TOLD: usize = 8;
 
-/// Path of this program's executable; if the file has been replaced, that of the running image.
+/// What [`set_program`] named.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// What [`set_code`] named.
+static CODE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the program `sconce` that children are, in a process that is another program. The first call holds for the
+/// process.
+pub fn set_program(path: &Path) {
+    let _ = PROGRAM.set(path.to_owned());
+}
+
+/// Whether [`set_program`] has named a program: where this one is not `sconce` itself, whether children can be it.
+pub fn is_program_known() -> bool {
+    PROGRAM.get().is_some()
+}
+
+/// Names the file with this program's code, where that is a library which it opens. The first call holds for the process.
+pub fn set_code(path: &Path) {
+    let _ = CODE.set(path.to_owned());
+}
+
+/// Path of the file with this program's code: its executable, unless [`set_code`] has named another.
+///
+/// # Errors
+///
+/// If the system does not say.
+pub fn code() -> io::Result<PathBuf> {
+    CODE.get().cloned().map_or_else(executable, Ok)
+}
+
+/// Path of this program's executable, which relative places of an installation start at; if the file has been replaced, that of
+/// the running image.
 ///
 /// # Errors
 ///
 /// If the system does not say.
 pub fn executable() -> io::Result<PathBuf> {
+    if let Some(program) = PROGRAM.get() {
+        return Ok(program.clone());
+    }
     let own = std::env::current_exe()?;
     Ok(if own.is_file() {
         own

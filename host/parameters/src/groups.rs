@@ -83,6 +83,17 @@ pub struct ParameterGroup {
     pub momentum: Option<f64>,
 }
 
+/// The settings of a group whose parameters only its optimizer knows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GroupRates<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its learning rate.
+    pub learning_rate: f64,
+    /// Its weight decay.
+    pub weight_decay: f64,
+}
+
 /// Parameter groups of an optimizer; the first is the default group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
@@ -106,6 +117,33 @@ impl Groups {
             groups: vec![group],
             of: Vec::new(),
         }
+    }
+
+    /// Creates groups with these rates, whose parameters are not known here; the first is the default group. Without any there is
+    /// one, whose rate is 0.
+    pub fn of_rates<'a>(rates: impl IntoIterator<Item = GroupRates<'a>>) -> Groups {
+        let mut groups = Groups::single(0.0, 0.0);
+        let mut default = None;
+        let of = |rates: GroupRates<'_>| {
+            let default = *default.get_or_insert(rates.learning_rate);
+            ParameterGroup {
+                name: rates.name.into(),
+                learning_rate: rates.learning_rate,
+                scale: if default > 0.0 {
+                    rates.learning_rate / default
+                } else {
+                    1.0
+                },
+                weight_decay: rates.weight_decay,
+                configured_decay: rates.weight_decay,
+                momentum: None,
+            }
+        };
+        let listed: Vec<ParameterGroup> = rates.into_iter().map(of).collect();
+        if !listed.is_empty() {
+            groups.groups = listed;
+        }
+        groups
     }
 
     /// Adds the groups of the manifest.

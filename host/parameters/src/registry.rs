@@ -169,6 +169,40 @@ impl Parameters {
         }
     }
 
+    /// Creates a registry of variables that exist: those of a loop that creates its own, in this order. It shares their storage.
+    ///
+    /// # Errors
+    ///
+    /// If two have the same name.
+    pub fn adopt(
+        seed: u64,
+        entries: impl IntoIterator<Item = (String, Var, ParameterKind)>,
+    ) -> Result<Parameters, ParametersError> {
+        let mut parameters = Parameters::new(seed, DType::F32, &Device::Cpu);
+        for (name, var, kind) in entries {
+            if parameters.places.contains_key(&name) {
+                return Err(ParametersError::Duplicate(name));
+            }
+            if parameters.is_empty() {
+                parameters.dtype = var.as_tensor().dtype();
+                parameters.device = var.as_tensor().device().clone();
+            }
+            parameters.add(name, var, kind);
+        }
+        Ok(parameters)
+    }
+
+    fn add(&mut self, name: String, var: Var, kind: ParameterKind) {
+        self.places.insert(name.clone(), self.entries.len());
+        self.variables.insert(var.as_tensor().id(), self.entries.len());
+        self.entries.push(Parameter {
+            name,
+            var,
+            kind,
+            share: LearningRateScale::default(),
+        });
+    }
+
     /// Creates a registry that allocates nothing and has no entries: it counts what would be registered, in `dtype`, and
     /// refuses what exceeds the budget. Its tensors have a shape and nothing else.
     pub fn counting(dtype: DType, budget: MemoryBudget) -> Parameters {
@@ -309,14 +343,7 @@ impl Parameters {
             Err(source) => return Err(ParametersError::Tensor { name, source }),
         };
         let tensor = var.as_tensor().clone();
-        self.places.insert(name.clone(), self.entries.len());
-        self.variables.insert(tensor.id(), self.entries.len());
-        self.entries.push(Parameter {
-            name,
-            var,
-            kind,
-            share: LearningRateScale::default(),
-        });
+        self.add(name, var, kind);
         Ok(tensor)
     }
 
@@ -449,6 +476,18 @@ mod tests {
             values(&parameters, "b.weight")
         );
         assert_eq!(parameters.element_count(), 12);
+    }
+
+    #[test]
+    fn variables_that_exist_share_their_storage_with_the_registry() {
+        let var = Var::zeros(2, DType::F64, &Device::Cpu).expect("zeros");
+        let entry = |name: &str| (name.to_owned(), var.clone(), ParameterKind::Parameter);
+        let parameters = Parameters::adopt(1, [entry("a")]).expect("a registry");
+        var.set(&Tensor::new(&[1.0, 2.0], &Device::Cpu).expect("numbers"))
+            .expect("set");
+        assert_eq!(values(&parameters, "a"), [1.0, 2.0]);
+        assert_eq!(parameters.index_of_variable(var.as_tensor()), Some(0));
+        assert!(Parameters::adopt(1, [entry("a"), entry("a")]).is_err());
     }
 
     #[test]

@@ -26,6 +26,7 @@
 mod batches;
 mod driver;
 mod evaluation;
+mod followed;
 mod iteration;
 mod leave;
 mod position;
@@ -35,6 +36,7 @@ mod training;
 pub use batches::{EpochBatches, MicroBatch, Ranked, Round, rounds_of};
 pub use driver::{RunDriver, Stopping};
 pub use evaluation::{evaluate, validate};
+pub use followed::{Followed, OutOfOrder, Place};
 pub use leave::Leave;
 pub use position::{
     Consistency, EpochStart, EvaluationState, PassCounters, Position, TrainingStage,

@@ -108,6 +108,12 @@ pub enum Asked {
     /// The hook publishes the metric, or the family of metrics, of this name.
     #[serde(skip)]
     DeclareMetric(String),
+    /// The hook makes no requests but those of these names, some of which may be a newer version's.
+    #[serde(skip)]
+    DeclareAsks(Vec<String>),
+    /// The hook reads no more of the loop than what has these names, some of which may be a newer version's.
+    #[serde(skip)]
+    DeclareReads(Vec<String>),
 }
 
 impl Asked {
@@ -248,6 +254,8 @@ impl Request {
                 }
                 Asked::DeclareMetric(text.to_owned())
             }
+            Request::DeclareAsks => Asked::DeclareAsks(names(text)),
+            Request::DeclareReads => Asked::DeclareReads(names(text)),
         })
     }
 }
@@ -287,6 +295,15 @@ fn in_two(text: &str) -> (&str, Option<String>) {
         Some((first, second)) => (first, Some(second.to_owned())),
         None => (text, None),
     }
+}
+
+/// The names between a text's commas.
+fn names(text: &str) -> Vec<String> {
+    let names = text.split(',').map(str::trim);
+    names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn group(text: &str) -> Option<String> {
@@ -346,6 +363,10 @@ mod tests {
                 set: None
             })
         );
+        let asks = |text| Request::DeclareAsks.decode(0.0, text);
+        assert_eq!(asks(""), Ok(Asked::DeclareAsks(Vec::new())));
+        let both = vec!["stop".to_owned(), "freeze".to_owned()];
+        assert_eq!(asks("stop, freeze"), Ok(Asked::DeclareAsks(both)));
         let rate = Request::SetLearningRate.decode(0.5, "head");
         assert_eq!(
             rate,

@@ -58,7 +58,10 @@ impl Request {
                         P::BeforeEpoch | P::AfterIter | P::AfterEpoch | P::AfterCycle
                     )
             }
-            Request::LeaveOutPoint | Request::DeclareMetric => false,
+            Request::LeaveOutPoint
+            | Request::DeclareMetric
+            | Request::DeclareAsks
+            | Request::DeclareReads => false,
         }
     }
 

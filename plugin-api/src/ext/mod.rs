@@ -25,6 +25,7 @@ mod loss;
 mod metrics;
 mod plan;
 mod ranks;
+mod readable;
 mod requests;
 mod resume;
 mod retain;
@@ -58,6 +59,7 @@ pub use metrics::MetricAbi;
 pub use ranks::{
     why_no_gather_at, why_not_asked_on_first, why_not_changed_on_first, why_not_on_first,
 };
+pub use readable::Readable;
 pub use requests::Request;
 pub use retain::RetainedAbi;
 pub use served::Served;

@@ -75,11 +75,16 @@ pub enum Request {
     DeclareMetric = 23,
     /// Set the weight decay to the number: of the group named by the text, or of all if it is empty.
     SetWeightDecay = 24,
+    /// At a hook's creation: with its configuration it makes no requests but those named by the text, separated by commas.
+    DeclareAsks = 25,
+    /// At a hook's creation: with its configuration it reads no more of the loop than what the text names ([`Readable`](super::Readable)),
+    /// separated by commas.
+    DeclareReads = 26,
 }
 
 impl Request {
     /// All requests that this version of the API knows, in the order of their numbers.
-    pub const ALL: [Request; 24] = [
+    pub const ALL: [Request; 26] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -104,12 +109,35 @@ impl Request {
         Request::RenewStatistics,
         Request::DeclareMetric,
         Request::SetWeightDecay,
+        Request::DeclareAsks,
+        Request::DeclareReads,
     ];
 
     /// Whether it is legal at a hook's creation, and nowhere else: it says something about the hook, and asks nothing of
     /// the run.
     pub const fn is_of_creation(self) -> bool {
-        matches!(self, Request::LeaveOutPoint | Request::DeclareMetric)
+        matches!(
+            self,
+            Request::LeaveOutPoint
+                | Request::DeclareMetric
+                | Request::DeclareAsks
+                | Request::DeclareReads
+        )
+    }
+
+    /// Whether the key `asks` of a hook's metadata lists it: whether some loop may be unable to serve it.
+    ///
+    /// What is said at creation concerns the hook alone. Swapping back is possible where swapping is. Whether the hook is
+    /// called at modules is its dispatcher's affair, and its mount points say that it wants to be.
+    pub const fn is_listed(self) -> bool {
+        !self.is_of_creation() && !matches!(self, Request::SwapBack | Request::ListenAtModules)
+    }
+
+    /// The request with this name; `None` if this version of the API doesn't know it.
+    pub fn from_name(name: &str) -> Option<Request> {
+        Request::ALL
+            .into_iter()
+            .find(|request| request.name() == name)
     }
 
     /// The request with this number; `None` if this version of the API doesn't know it.
@@ -119,7 +147,7 @@ impl Request {
             .find(|request| *request as u32 == number)
     }
 
-    /// The name that messages use.
+    /// The name in metadata, in `#[hook(asks = […])]` and in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Request::Stop => "stop",
@@ -146,6 +174,22 @@ impl Request {
             Request::RenewStatistics => "renew_statistics",
             Request::DeclareMetric => "declare_metric",
             Request::SetWeightDecay => "set_weight_decay",
+            Request::DeclareAsks => "declare_asks",
+            Request::DeclareReads => "declare_reads",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Request;
+
+    #[test]
+    fn names_lead_back_to_their_requests() {
+        for request in Request::ALL {
+            assert_eq!(Request::from_name(request.name()), Some(request));
+            assert_eq!(Request::from_number(request as u32), Some(request));
+        }
+        assert_eq!(Request::from_name("make_tea"), None);
     }
 }

@@ -17,6 +17,7 @@ use super::schema;
 use super::script::ScriptedRun;
 use super::seen::{Directory, RunEnd, Seen};
 use super::stage::{FakeEntry, FakeGroup, FakeRun};
+use super::tables::Uses;
 use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::export::Kind;
@@ -115,13 +116,15 @@ impl<'a> Drive<'a> {
             },
             "hooks": [entry],
         });
+        let metadata = metadata(&kind);
         let stage = Box::new(FakeRun {
             ranks: script.ranks.clone(),
             hook: FakeEntry {
                 name: name.to_owned(),
-                is_on_all_ranks: metadata(&kind)
+                is_on_all_ranks: (metadata.as_ref())
                     .is_some_and(|metadata| metadata.ranks == HookRanks::All),
             },
+            uses: Uses::of(metadata.as_ref()),
             ..FakeRun::default()
         });
         // The stage is new, so this cannot have been set before.
@@ -367,6 +370,9 @@ impl<'a> Drive<'a> {
         self.stage.end_call(&mut self.view);
         self.view.payload = ptr::null();
         result?;
+        if let Some(unlisted) = self.stage.uses.take_unlisted() {
+            return Err(self.blame(&unlisted));
+        }
         self.serve()
     }
 
@@ -410,6 +416,7 @@ fn create(
         manifest,
         seed: script.schedule.seed,
     };
+    stage.uses.begin_creation();
     Driven::create(&creation, stage)
 }
 

@@ -107,6 +107,8 @@ pub struct Seen {
     pub(super) calls: Vec<CallPosition>,
     pub(super) asked: Vec<SeenRequest>,
     pub(super) declared_metrics: Vec<String>,
+    pub(super) declared_asks: Option<Vec<String>>,
+    pub(super) declared_reads: Option<Vec<String>>,
     pub(super) messages: Vec<Message>,
     pub(super) metrics: Vec<SeenMetric>,
     pub(super) published: Vec<Published>,
@@ -128,6 +130,8 @@ impl Default for Seen {
             calls: Vec::new(),
             asked: Vec::new(),
             declared_metrics: Vec::new(),
+            declared_asks: None,
+            declared_reads: None,
             messages: Vec::new(),
             metrics: Vec::new(),
             published: Vec::new(),
@@ -190,6 +194,20 @@ impl Seen {
     /// The metrics that the hook declared at its creation, in that order: after a resume those of both instances.
     pub fn declared_metrics(&self) -> &[String] {
         &self.declared_metrics
+    }
+
+    /// The requests that the hook declared at its creation to be all that it makes ([`Setup::asks`]); `None` if it did not.
+    ///
+    /// [`Setup::asks`]: sconce_plugin_api::Setup::asks
+    pub fn declared_asks(&self) -> Option<&[String]> {
+        self.declared_asks.as_deref()
+    }
+
+    /// What the hook declared at its creation to read of the loop ([`Setup::reads`]); `None` if it did not.
+    ///
+    /// [`Setup::reads`]: sconce_plugin_api::Setup::reads
+    pub fn declared_reads(&self) -> Option<&[String]> {
+        self.declared_reads.as_deref()
     }
 
     /// Tags of the checkpoints that the hook requested, in the order of the requests.

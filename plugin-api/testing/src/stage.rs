@@ -9,6 +9,7 @@ use super::fake::Fake;
 use super::fake_ranks::FakeRanks;
 use super::place::CallPosition;
 use super::seen::{Change, Seen};
+use super::tables::Uses;
 use super::values::FakeValues;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::ext::{Asked, Collection, why_not_changed_on_first};
@@ -76,6 +77,7 @@ pub(super) struct FakeRun {
     pub(super) seen: RefCell<Seen>,
     pub(super) ranks: FakeRanks,
     pub(super) hook: FakeEntry,
+    pub(super) uses: Uses,
 }
 
 /// The hook's entry in the manifest, as far as the tables need it.

@@ -5,9 +5,11 @@ use std::cell::RefCell;
 
 use candle_core::{Device, Tensor};
 
+use super::foreign::ForeignTensors;
 use sconce_base::nearest::nearest;
 use sconce_parameters::gradients::Gradients;
 use sconce_parameters::{ParameterKind, Parameters};
+use sconce_plugin_api::ext::Collection;
 
 /// Index of the outputs in the batch.
 const OUTPUTS: usize = 2;
@@ -29,6 +31,8 @@ pub type ModuleTensors = [Option<Tensor>; MODULE.len()];
 /// The loop's tensors that hooks can currently see.
 #[derive(Default)]
 pub struct Exposed {
+    /// Those of a loop that is not candle's.
+    pub foreign: ForeignTensors,
     pub(super) parameters: RefCell<Vec<(Box<str>, Tensor)>>,
     /// Which of the parameters are buffers.
     pub(super) buffers: RefCell<Vec<bool>>,
@@ -139,6 +143,9 @@ impl Exposed {
     }
 
     pub(super) fn parameter_index(&self, name: &str) -> Result<usize, String> {
+        if !self.foreign.is_empty() {
+            return self.foreign.index(Collection::Parameters, name);
+        }
         let parameters = self.parameters.borrow();
         let names = || parameters.iter().map(|(name, _)| &**name);
         index_of("parameter", name, names)

@@ -42,6 +42,7 @@ impl BridgeState<'_> {
     pub(super) fn tensor_count(&self, collection: Collection) -> usize {
         let exposed = &self.tensors;
         match collection {
+            _ if exposed.foreign.has(collection) => exposed.foreign.count(collection),
             Collection::Gradients if exposed.gradients.borrow().is_none() => 0,
             Collection::Parameters | Collection::Gradients => exposed.parameters.borrow().len(),
             Collection::Batch => exposed.batch.borrow().len(),
@@ -57,6 +58,7 @@ impl BridgeState<'_> {
     pub(super) fn tensor_name(&self, collection: Collection, index: usize) -> TextAbi {
         let exposed = &self.tensors;
         let name = match collection {
+            _ if exposed.foreign.has(collection) => exposed.foreign.name(collection, index),
             Collection::Parameters | Collection::Gradients => {
                 let parameters = exposed.parameters.borrow();
                 parameters.get(index).map(|(name, _)| TextAbi::new(name))
@@ -79,7 +81,7 @@ impl BridgeState<'_> {
     }
 
     /// Name at an index, for messages.
-    pub(super) fn name_at(&self, collection: Collection, index: usize) -> String {
+    pub(crate) fn name_at(&self, collection: Collection, index: usize) -> String {
         let name = self.tensor_name(collection, index);
         // SAFETY: nothing renames or removes a tensor meanwhile.
         unsafe { name.read() }.unwrap_or_default().to_owned()
@@ -88,6 +90,7 @@ impl BridgeState<'_> {
     pub(super) fn tensor_index(&self, collection: Collection, name: &str) -> Result<usize, String> {
         let exposed = &self.tensors;
         match collection {
+            _ if exposed.foreign.has(collection) => exposed.foreign.index(collection, name),
             Collection::Batch => {
                 // The loop's three tensors have fixed indices, with or without a batch.
                 let fixed = FIXED.iter().position(|known| *known == name);
@@ -118,6 +121,9 @@ impl BridgeState<'_> {
     /// Whether a tensor is one of the model's buffers.
     pub(super) fn is_buffer(&self, collection: Collection, index: usize) -> bool {
         let buffers = self.tensors.buffers.borrow();
+        if collection == Collection::Parameters && !self.tensors.foreign.is_empty() {
+            return self.tensors.foreign.is_buffer(index);
+        }
         collection == Collection::Parameters && buffers.get(index).copied().unwrap_or(false)
     }
 

@@ -1,7 +1,7 @@
 //! The host's side of the boundary: what hooks see of a run, publish and ask for.
 //!
 //! **Parts.** [`BridgeState`] is the state of a run that both the loop and its hooks access. It consists of what hooks see
-//! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`PublishedValues`], and metrics on the
+//! ([`Exposed`]: parameters, gradients, the batch; [`ForeignTensors`] where they are not candle's), what they publish ([`PublishedValues`], and metrics on the
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
 //! claimed (`claims`); `lent` gives access to the tensors by collection and index, `host_copies` are what hooks see of tensors on a
 //! device, `passes` reduces, changes and combines
@@ -24,6 +24,7 @@ mod deferred;
 mod deferred_metrics;
 mod device_passes;
 mod exposed;
+mod foreign;
 mod gpu;
 mod host_copies;
 mod journal;
@@ -40,12 +41,13 @@ mod witness;
 pub use deferred::{DeferredBatch, DeferredMeasure, DeferredMeasures, ReadLoss};
 pub use deferred_metrics::DeferredMetrics;
 pub use exposed::{Exposed, ModuleTensors};
+pub use foreign::{ForeignParameter, ForeignTensor, ForeignTensors};
 pub use gpu::RunGpu;
 pub use host_copies::CopyCosts;
 pub use host_copies::{VARIABLE as HOST_COPIES, always_copies};
 pub(crate) use passes::Passes;
 pub use ranks::RanksView;
-pub use requests::{Requests, StopRequest};
+pub use requests::{Requests, StopRequest, Uses};
 pub use shared::BridgeState;
 pub(crate) use tables::state_of;
 pub use tables::{C_TABLE, LossQueries, NO_MESSAGE, lent_before, readable, set_root};

@@ -21,9 +21,20 @@ pub struct Requests {
     left_out: RefCell<Vec<Point>>,
     /// Metrics that hooks have declared at their creation: names, or patterns of families.
     declared: RefCell<BTreeSet<String>>,
+    /// What the hook being created says it uses with its configuration.
+    uses: RefCell<Uses>,
     /// Hooks whose processes have ended and are to be restarted.
     restarts: RefCell<Vec<HookId>>,
     is_pending: Cell<bool>,
+}
+
+/// What a hook has declared at its creation: with its configuration it asks and reads less than its metadata say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Names of the requests that it may make; `None`: those of its metadata.
+    pub asks: Option<Vec<String>>,
+    /// Names of what it may read or change of the loop; `None`: those of its metadata.
+    pub reads: Option<Vec<String>>,
 }
 
 /// A requested stop.
@@ -104,6 +115,16 @@ impl Requests {
         self.declared.borrow_mut().insert(name);
     }
 
+    /// Notes which requests the hook being created may make with its configuration.
+    pub(super) fn declare_asks(&self, names: Vec<String>) {
+        self.uses.borrow_mut().asks = Some(names);
+    }
+
+    /// Notes what the hook being created may read with its configuration.
+    pub(super) fn declare_reads(&self, names: Vec<String>) {
+        self.uses.borrow_mut().reads = Some(names);
+    }
+
     /// Queues a request for the loop.
     pub fn ask(&self, asked: Asked, hook: String) {
         self.asked.borrow_mut().push((asked, hook));
@@ -132,6 +153,7 @@ impl Requests {
             asked: RefCell::new(self.asked.take()),
             left_out: RefCell::new(self.left_out.take()),
             declared: RefCell::new(self.declared.take()),
+            uses: RefCell::new(self.uses.take()),
             restarts: RefCell::new(self.restarts.take()),
             is_pending: Cell::new(self.is_pending.take()),
         }
@@ -146,6 +168,7 @@ impl Requests {
         self.asked.replace(requests.asked.into_inner());
         self.left_out.replace(requests.left_out.into_inner());
         self.declared.replace(requests.declared.into_inner());
+        self.uses.replace(requests.uses.into_inner());
         self.restarts.replace(requests.restarts.into_inner());
         self.is_pending.set(requests.is_pending.get());
     }
@@ -173,6 +196,11 @@ impl Requests {
     /// Returns and clears the metrics that hooks have declared.
     pub fn take_declared(&self) -> BTreeSet<String> {
         self.declared.take()
+    }
+
+    /// Returns and clears what the last created hook has declared to use.
+    pub fn take_uses(&self) -> Uses {
+        self.uses.take()
     }
 
     /// Whether requests are queued for the loop.

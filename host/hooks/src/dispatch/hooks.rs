@@ -50,6 +50,10 @@ pub struct HookSpec {
     pub streams: Option<Vec<String>>,
     /// Modules whose points it is called at; `None` for all.
     pub modules: Option<Patterns>,
+    /// The requests that it may make, by name; `None` if that is not known.
+    pub asks: Option<Vec<String>>,
+    /// What it may read of a loop, by name; `None` if that is not known.
+    pub reads: Option<Vec<String>>,
 }
 
 impl HookSpec {

@@ -117,6 +117,8 @@ fn plan(
             every: entry.every().unwrap_or_default(),
             streams: entry.streams.clone(),
             modules,
+            asks: resolved.hook.asks.clone(),
+            reads: resolved.hook.reads.clone(),
         },
         json_path,
         library: opened.library.clone(),

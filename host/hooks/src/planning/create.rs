@@ -41,6 +41,9 @@ pub fn create_hooks(
                 let left_out = shared.requests.take_left_out();
                 let mut spec = plan.spec;
                 spec.points.retain(|point| !left_out.contains(point));
+                let uses = shared.requests.take_uses();
+                spec.asks = uses.asks.or(spec.asks);
+                spec.reads = uses.reads.or(spec.reads);
                 hooks.push(LoadedHook::new(spec, instance).with_blueprint(blueprint));
             }
             Err(error) => {

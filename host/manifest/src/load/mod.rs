@@ -39,7 +39,10 @@ pub fn load<T: DeserializeOwned>(
     overlay: &Overlay,
     schema: &Value,
 ) -> Result<(T, JsonSource), Vec<Diagnostic>> {
-    let text = read::text(path).map_err(|problem| vec![problem])?;
+    let text = match &overlay.text {
+        Some(text) => text.clone(),
+        None => read::text(path).map_err(|problem| vec![problem])?,
+    };
     let mut document = syntax::parse(path, &text).map_err(|problem| vec![problem])?;
     let mut source = JsonSource::new(path, &text);
     let mut problems = source.doubled_keys();

@@ -16,6 +16,9 @@ pub const VARIABLE: &str = "SCONCE_SET";
 /// What is applied on top of a manifest, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Overlay {
+    /// The manifest itself, where a program has it as a text: it is read in place of the file, whose path is then only where
+    /// relative paths start, and its name in messages.
+    pub text: Option<String>,
     /// Manifest files, each with any subset of a manifest's keys. Objects are merged, everything else is
     /// replaced.
     pub layers: Vec<PathBuf>,
@@ -51,6 +54,7 @@ impl Overlay {
             text: text.clone(),
         });
         Overlay {
+            text: None,
             layers: layers.to_vec(),
             assignments: environment.chain(command_line).collect(),
         }

@@ -96,11 +96,20 @@ fn check_pair(onto: &Tensor, from: &Tensor) -> Result<()> {
     if !onto.is_contiguous() {
         bail!("a tensor that is copied into is not contiguous");
     }
-    let address = |tensor: &Tensor| std::ptr::from_ref(&*tensor.storage_and_layout().0).addr();
-    if address(onto) == address(from) {
+    if share_memory(onto, from) {
         bail!("a tensor can't be copied into one that shares its elements");
     }
     Ok(())
+}
+
+/// Identity of a tensor's storage: tensors with the same one may share elements.
+pub fn storage_address(tensor: &Tensor) -> usize {
+    std::ptr::from_ref(&*tensor.storage_and_layout().0).addr()
+}
+
+/// Whether two tensors have one storage.
+fn share_memory(one: &Tensor, other: &Tensor) -> bool {
+    storage_address(one) == storage_address(other)
 }
 
 /// The elements that a layout selects, if they are contiguous.

@@ -175,7 +175,7 @@ impl Witness for Recorder {
         }
         // At creation these are not requests to the run, but statements about the hook itself.
         if let HookAction::Asks { request, .. } = action {
-            if matches!(*request, "leave_out_point" | "declare_metric") {
+            if Request::from_name(request).is_some_and(Request::is_of_creation) {
                 return Ok(());
             }
             let is_saving = matches!(*request, "save_checkpoint" | "save_in_background");

@@ -7,8 +7,8 @@ use sconce_plugin_api::Phase;
 use sconce_plugin_api::abi::{Status, TextAbi};
 use sconce_plugin_api::ext::{
     Claims, Device, DeviceAbi, Gpu, GroupAbi, Level, Log, Loss, MetricAbi, Metrics, Part, PartAbi,
-    Plan, Ranks, Refusal, Resume, Run, Screen, Task, TensorAbi, Tensors, Threads, why_no_gather_at,
-    why_not_on_first,
+    Plan, Ranks, Readable, Refusal, Resume, Run, Screen, Task, TensorAbi, Tensors, Threads,
+    why_no_gather_at, why_not_on_first,
 };
 
 use super::super::seen::{Message, SeenMetric};
@@ -99,6 +99,7 @@ impl Task for FakeRun {
     }
 
     fn group_count(&self) -> usize {
+        self.uses.reads(Readable::Groups);
         self.groups.borrow().len()
     }
 
@@ -125,6 +126,7 @@ impl Ranks for FakeRun {
     }
 
     fn gather(&self, own: &[u8], all: &mut [u8]) -> Result<(), Refusal> {
+        self.uses.reads(Readable::Ranks);
         let not_here = |message| Err(Refusal::new(Status::NOT_LEGAL_HERE, message));
         if !self.hook.is_on_all_ranks {
             return not_here(why_not_on_first(&self.hook.name));
@@ -166,10 +168,12 @@ impl Threads for FakeRun {
 /// Always the CPU, where a tensor is in host memory.
 impl Device for FakeRun {
     fn facts(&self) -> Result<DeviceAbi, Refusal> {
+        self.uses.reads(Readable::Device);
         Ok(DeviceAbi::CPU)
     }
 
     fn tensor(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal> {
+        self.uses.reads(Readable::Device);
         Tensors::at(self, collection, index, writable)
     }
 }

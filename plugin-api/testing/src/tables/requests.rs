@@ -13,6 +13,7 @@ impl Requests for FakeRun {
         let Some(request) = Request::from_number(request) else {
             return Err(Refusal::new(Status::UNSUPPORTED, "unknown request"));
         };
+        self.uses.asks(request);
         let why_not = (self.is_on_first_of_several())
             .then(|| why_not_asked_on_first(&self.hook.name, request))
             .flatten();
@@ -75,6 +76,14 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
         A::SetAccumulation(batches) => stage.requests.accumulation.set(Some(batches)),
         A::LeaveOut(point) => stage.requests.left_out.borrow_mut().push(point),
         A::DeclareMetric(name) => stage.seen.borrow_mut().declared_metrics.push(name),
+        A::DeclareAsks(names) => {
+            stage.uses.declare_asks(&names)?;
+            stage.seen.borrow_mut().declared_asks = Some(names);
+        }
+        A::DeclareReads(names) => {
+            stage.uses.declare_reads(&names)?;
+            stage.seen.borrow_mut().declared_reads = Some(names);
+        }
         A::Freeze { ref name, ratio } => {
             let index = stage.index(Collection::Parameters, name)?;
             let parameters = stage.parameters.borrow();

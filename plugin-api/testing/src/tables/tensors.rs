@@ -14,11 +14,15 @@ fn known(collection: u32) -> Result<Collection, Refusal> {
 
 impl Tensors for FakeRun {
     fn count(&self, collection: u32) -> usize {
-        known(collection).map_or(0, |collection| FakeRun::count(self, collection))
+        known(collection).map_or(0, |collection| {
+            self.uses.takes(collection);
+            FakeRun::count(self, collection)
+        })
     }
 
     fn at(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal> {
         let collection = known(collection)?;
+        self.takes_at(collection);
         if writable {
             if let Some(message) = self.why_not_writable(collection, index) {
                 return Err(Refusal::new(Status::NOT_LEGAL_HERE, message));
@@ -30,7 +34,9 @@ impl Tensors for FakeRun {
     }
 
     fn find(&self, collection: u32, name: &str) -> Result<usize, Refusal> {
-        self.index(known(collection)?, name)
+        let collection = known(collection)?;
+        self.uses.takes_one(collection, name);
+        self.index(collection, name)
             .map_err(|message| Refusal::new(Status::NOT_FOUND, message))
     }
 }

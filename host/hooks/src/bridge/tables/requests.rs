@@ -66,6 +66,8 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
             Patterns::new(std::slice::from_ref(&name))?;
             requests.declare_metric(name);
         }
+        Asked::DeclareAsks(names) => requests.declare_asks(names),
+        Asked::DeclareReads(names) => requests.declare_reads(names),
         Asked::SetLearningRate { group, rate } => {
             shared.note_groups();
             let mut groups = shared.groups.borrow_mut();

@@ -39,6 +39,19 @@ impl Tensors for BridgeState<'_> {
     }
 }
 
+impl BridgeState<'_> {
+    /// A tensor for writing by the host itself, which the rules of mount points don't bind.
+    pub(crate) fn at_any_point(
+        &self,
+        collection: Collection,
+        index: usize,
+    ) -> Result<TensorAbi, String> {
+        let lent = lend(self, collection, index, true).map_err(|error| error.to_string())?;
+        lent.map(|(lent, _)| lent)
+            .ok_or_else(|| "there is no such tensor".to_owned())
+    }
+}
+
 /// The collection of this number.
 pub(super) fn known(collection: u32) -> Result<Collection, Refusal> {
     Collection::from_number(collection)
@@ -67,7 +80,7 @@ pub(super) fn lend_kept(
 
 /// What keeps the memory of a lent tensor alive and as it was lent: the tensor, and a hold on it if it is a copy.
 pub(super) struct LentMemory {
-    _tensor: Tensor,
+    _tensor: Option<Tensor>,
     _held: Option<Held>,
 }
 
@@ -96,6 +109,17 @@ fn lend(
     index: usize,
     writable: bool,
 ) -> candle_core::Result<Option<(TensorAbi, LentMemory)>> {
+    let foreign = &shared.tensors.foreign;
+    if foreign.has(collection) {
+        // The loop keeps it.
+        let memory = LentMemory {
+            _tensor: None,
+            _held: None,
+        };
+        return Ok(foreign
+            .lend(collection, index, writable)
+            .map(|lent| (lent, memory)));
+    }
     let tensor = if writable {
         shared.writable_tensor(collection, index)?
     } else {
@@ -149,7 +173,7 @@ fn lend(
         type_lanes: 1,
     };
     let memory = LentMemory {
-        _tensor: tensor,
+        _tensor: Some(tensor),
         _held: held,
     };
     Ok(Some((lent, memory)))

@@ -139,6 +139,8 @@ mod tests {
             priority: 30,
             points: Vec::new(),
             requires: vec!["sconce.metrics/1".to_owned()],
+            asks: None,
+            reads: None,
             config_schema: serde_json::Value::Null,
             publishes: Vec::new(),
             ranks: sconce_plugin_api::metadata::HookRanks::First,
