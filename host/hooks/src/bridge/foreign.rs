@@ -4,7 +4,7 @@
 //! batches are looked for here.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
 use sconce_plugin_api::abi::TextAbi;
@@ -117,6 +117,8 @@ pub struct ForeignTensors {
     /// At the parameters' indices; null where there is none. Empty outside of the points that show them.
     gradients: RefCell<Vec<*mut c_void>>,
     batch: RefCell<Vec<(Cow<'static, str>, Option<ForeignTensor>)>>,
+    /// Whether a parameter has been lent for writing.
+    is_written: Cell<bool>,
 }
 
 impl ForeignTensors {
@@ -156,6 +158,11 @@ impl ForeignTensors {
     /// Shows the batch's tensors no longer.
     pub fn clear_batch(&self) {
         self.batch.borrow_mut().clear();
+    }
+
+    /// Whether a parameter has been lent for writing since this was last asked: a library that watches for changes has to be told.
+    pub fn take_written(&self) -> bool {
+        self.is_written.take()
     }
 
     /// Number of parameters and buffers.
@@ -226,6 +233,9 @@ impl ForeignTensors {
             Collection::Parameters => {
                 let parameters = self.parameters.borrow();
                 let entry = parameters.get(index)?;
+                if is_writable {
+                    self.is_written.set(true);
+                }
                 if entry.is_buffer {
                     flags |= TensorAbi::BUFFER;
                 }

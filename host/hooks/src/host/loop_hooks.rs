@@ -95,6 +95,12 @@ impl<'log> LoopHooks<'log> {
         self.planned_batches
     }
 
+    /// Whether a pass over the training data is in progress.
+    pub fn is_in_epoch(&self) -> bool {
+        let is_training = self.followed.position().phase == Phase::Train;
+        is_training && matches!(self.followed.place(), Place::Pass | Place::Batch(_))
+    }
+
     /// Where the loop is.
     pub fn place(&self) -> Place {
         self.followed.place()
@@ -219,16 +225,25 @@ impl<'log> LoopHooks<'log> {
         self.reach(Point::AfterForward)
     }
 
-    /// The batch's loss is there, a mean over its samples: `after_loss`. It counts for the mean of the pass, by samples. Returns
-    /// the factor by which hooks want it multiplied before the backward pass.
+    /// The batch's loss is there, a mean over its samples: `after_loss`. It counts for the mean of the pass, by samples; a loop that
+    /// does not know it says so by `None`. Returns the factor by which hooks want it multiplied before the backward pass.
     ///
     /// # Errors
     ///
     /// If a hook fails, or a call is missing.
     #[inline]
-    pub fn after_loss(&mut self, loss: f64) -> HostResult<f64> {
-        let position = self.followed.position_mut();
-        position.pass.loss = Some(loss);
+    pub fn after_loss(&mut self, loss: Option<f64>) -> HostResult<f64> {
+        self.followed.position_mut().pass.loss = loss;
+        if let Some(loss) = loss {
+            self.count_loss(loss);
+        }
+        self.reach(Point::AfterLoss)?;
+        Ok(self.shared.requests.take_loss_scale())
+    }
+
+    /// Counts a batch's loss for the mean of its pass.
+    fn count_loss(&mut self, loss: f64) {
+        let position = self.followed.position();
         let (phase, samples) = (position.phase, position.pass.batch_size as f64);
         let mut metrics = self.shared.metrics.borrow_mut();
         let (sums, all) = metrics.sums(phase, 1);
@@ -239,9 +254,6 @@ impl<'log> LoopHooks<'log> {
             mean = *sum / *all;
         }
         metrics.set(phase, "loss", mean);
-        drop(metrics);
-        self.reach(Point::AfterLoss)?;
-        Ok(self.shared.requests.take_loss_scale())
     }
 
     /// Sets a metric of the pass in progress, as it is after the batches until now.
@@ -748,6 +760,30 @@ impl<'log> LoopHooks<'log> {
     /// Whether hooks have frozen the parameter of this name: the loop leaves it out of its update.
     pub fn is_frozen(&self, name: &str) -> bool {
         !self.frozen.is_empty() && self.frozen.contains(name)
+    }
+
+    /// Names of the parameters that hooks have frozen.
+    pub fn frozen(&self) -> Vec<String> {
+        self.frozen.iter().cloned().collect()
+    }
+
+    /// What the hooks may read of the loop, by [`Readable::name`](sconce_plugin_api::ext::Readable::name); `None` if one of them does
+    /// not say.
+    pub fn reads(&self) -> Option<Vec<String>> {
+        let mut all = BTreeSet::new();
+        for hook in self.hooks.iter().flat_map(Dispatcher::hooks) {
+            all.extend(hook.spec.reads.as_ref()?.iter().cloned());
+        }
+        Some(all.into_iter().collect())
+    }
+
+    /// Shows learning rates that the loop has set itself, by a schedule of its own; groups of other names are left as they are.
+    pub fn set_learning_rates(&self, rates: &[(String, f64)]) {
+        let mut groups = self.shared.groups.borrow_mut();
+        for (name, rate) in rates {
+            drop(groups.set_learning_rate_of(name, *rate));
+        }
+        self.shared.learning_rate.set(groups.default().learning_rate);
     }
 
     fn blame(&mut self, hook: &str, message: &str) -> HostResult {

@@ -72,7 +72,7 @@ impl<'host, 'log> Step<'host, 'log> {
         };
         let mut inner = self.host.inner.borrow_mut();
         inner.hooks.shared().tensors.show(LOSS, &loss);
-        let factor = inner.hooks.after_loss(number)?;
+        let factor = inner.hooks.after_loss(Some(number))?;
         if (factor - 1.0).abs() < f64::EPSILON {
             return Ok(loss);
         }
