@@ -8,11 +8,12 @@ import json, pathlib, subprocess, sys
 
 
 def linked(metadata):
-    """The packages that the default members' normal dependencies lead to, procedural macros and what only they need left out."""
+    """The packages that the normal dependencies of the default members and of the library lead to, procedural macros and what only they need left out."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     is_macro = lambda package: any("proc-macro" in target["kind"] for target in package["targets"])
-    seen, waiting = set(), list(metadata["workspace_default_members"])
+    library = [member for member in metadata["workspace_members"] if packages[member]["name"] == "libsconce"]
+    seen, waiting = set(), [*metadata["workspace_default_members"], *library]
     while waiting:
         one = waiting.pop()
         if one in seen or is_macro(packages[one]):

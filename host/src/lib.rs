@@ -22,6 +22,9 @@
     reason = "sets the number of threads before there are any"
 )]
 pub mod cli;
+#[doc(hidden)]
+pub mod embedded;
+pub(crate) mod record;
 #[cfg_attr(
     not(unix),
     allow(dead_code, reason = "the view is drawn on Unix terminals alone")
@@ -35,10 +38,9 @@ pub(crate) use sconce_data::signature;
 #[cfg(target_os = "linux")]
 pub(crate) use sconce_hooks::expendable;
 #[doc(hidden)]
-pub use sconce_hooks::{bridge, dispatch, log, plugin};
+pub use sconce_hooks::{bridge, dispatch, exit, log, plugin, subprocess};
 pub(crate) use sconce_hooks::{
-    clock, device_facts, exit, faults, hook_id, isolation, launcher, metric_board, signals,
-    subprocess, version,
+    clock, device_facts, faults, hook_id, isolation, launcher, metric_board, signals, version,
 };
 #[doc(hidden)]
 pub use sconce_manifest::diagnostic;

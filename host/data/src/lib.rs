@@ -55,6 +55,7 @@ pub use files::data_files::{
     ContentHash, DataFile, HashOf, PerPart, SplitRecord, file_changes, listing, with_listed_members,
 };
 pub use files::memory::MemoryUse;
+pub use files::provided::{Content, Provided, ProvidedArray, ProvidedFile};
 pub use files::{safetensors_file, signature};
 pub use generated::grammar::GrammarConfig;
 pub use generated::synthetic_digits::SyntheticDigitsConfig;

@@ -2,7 +2,7 @@
 //!
 //! **Parts.** A file or a folder for each subcommand; those of earlier runs, of trained models and of plugins have one together. What several
 //! need is beside them: `output`, `stdout`, `number` and `browser` show; `paths`, `variables`, `near_miss`, `signals` and `stack` are about the
-//! process and its arguments; `prepare`, `source`, `resume` and `together` about the run that a command means.
+//! process and its arguments; `prepare`, `resume` and `together` about the run that a command means.
 //!
 //! A program with its own task calls [`main_with`] and has every command.
 
@@ -30,7 +30,6 @@ mod run;
 mod schema;
 mod shell;
 mod signals;
-mod source;
 mod stack;
 #[cfg_attr(
     target_os = "linux",
@@ -215,12 +214,22 @@ pub fn main() -> ExitCode {
 /// }
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
+    ExitCode::from(code_with(tasks))
+}
+
+/// As [`main`], for callers in other languages: the exit code as a number.
+#[doc(hidden)]
+pub fn main_code() -> u8 {
+    code_with(&FromManifest)
+}
+
+fn code_with(tasks: &dyn TaskBuilder) -> u8 {
     clock::process_start();
     stdout::keep();
     stack::on_enough(|| answer(tasks))
 }
 
-fn answer(tasks: &dyn TaskBuilder) -> ExitCode {
+fn answer(tasks: &dyn TaskBuilder) -> u8 {
     let code = match arguments() {
         Ok(Cli { command: None }) => output::finish(welcome::welcome()),
         Ok(Cli {
@@ -231,7 +240,7 @@ fn answer(tasks: &dyn TaskBuilder) -> ExitCode {
     if library::is_any_open() {
         faults::leave(LimitsConfig::default().load_limit());
     }
-    ExitCode::from(code)
+    code
 }
 
 /// Prints help, the version, or an error of the command line.

@@ -22,6 +22,7 @@ use crate::manifest::{
     self, BatchNormStatistics, BatchesPer, DistributedConfig, Engine, Manifest, Overlay, Wire,
 };
 use crate::session::{Prepared, StartFailure, TaskBuilder, reload};
+use crate::subprocess;
 use crate::task::DataFacts;
 use crate::team::{self, Launch, Purpose, Said, Summation, Team, TeamError};
 use crate::version::HOST_VERSION;
@@ -272,14 +273,14 @@ fn of_manifest(manifest: &serde_json::Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Hash of this program's file; of one that can't be read, why.
+/// Hash of the file with this program's code; of one that can't be read, why.
 fn program() -> String {
     // Another file may be at this program's path by now.
     let running = PathBuf::from("/proc/self/exe");
-    let file = if cfg!(target_os = "linux") {
-        Ok(running)
-    } else {
-        std::env::current_exe()
+    let file = match subprocess::code() {
+        Ok(code) if code != subprocess::executable().unwrap_or_default() => Ok(code),
+        _ if cfg!(target_os = "linux") => Ok(running),
+        code => code,
     };
     let hashed = file.and_then(std::fs::File::open);
     let hashed = hashed.and_then(ContentHash::of_reader);

@@ -15,6 +15,8 @@ pub struct StartFailure {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether all ranks of the run know of them.
     pub is_of_all_ranks: bool,
+    /// Whether the first is one of the data, not of the manifest.
+    pub is_of_data: bool,
 }
 
 impl StartFailure {
@@ -24,6 +26,7 @@ impl StartFailure {
             code: exit::DONE,
             diagnostics: Vec::new(),
             is_of_all_ranks: false,
+            is_of_data: false,
         }
     }
 
@@ -33,6 +36,15 @@ impl StartFailure {
             code: exit::USAGE,
             diagnostics,
             is_of_all_ranks: false,
+            is_of_data: false,
+        }
+    }
+
+    /// Problems with the data.
+    pub fn data(diagnostics: Vec<Diagnostic>) -> StartFailure {
+        StartFailure {
+            is_of_data: true,
+            ..StartFailure::usage(diagnostics)
         }
     }
 
@@ -42,6 +54,7 @@ impl StartFailure {
             code: exit::PLUGIN,
             diagnostics,
             is_of_all_ranks: false,
+            is_of_data: false,
         }
     }
 
@@ -51,6 +64,7 @@ impl StartFailure {
             code: exit::TRAINING,
             diagnostics,
             is_of_all_ranks: false,
+            is_of_data: false,
         }
     }
 
@@ -65,6 +79,7 @@ impl StartFailure {
     pub(crate) fn and(mut self, other: StartFailure) -> StartFailure {
         if self.code == exit::DONE {
             self.code = other.code;
+            self.is_of_data = other.is_of_data;
         }
         self.diagnostics.extend(other.diagnostics);
         self
@@ -98,7 +113,10 @@ impl From<parameters::ParametersError> for StartFailure {
 
 impl From<data::DataError> for StartFailure {
     fn from(error: data::DataError) -> StartFailure {
-        StartFailure::task(error)
+        StartFailure {
+            is_of_data: true,
+            ..StartFailure::task(error)
+        }
     }
 }
 

@@ -3,12 +3,28 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from ._errors import ConfigError as ConfigError
+from ._errors import DataError as DataError
+from ._errors import Error as Error
 from ._errors import HookError as HookError
+from ._errors import InstallationError as InstallationError
+from ._errors import InternalError as InternalError
+from ._errors import ManifestError as ManifestError
+from ._errors import PluginError as PluginError
+from ._errors import SconceWarning as SconceWarning
+from ._errors import TrainingError as TrainingError
 from ._payload import Checkpoint as Checkpoint
 from ._payload import EpochProfile as EpochProfile
 from ._payload import Failure as Failure
 from ._payload import HookTime as HookTime
 from ._payload import Outcome as Outcome
+
+# Not in the copy beside a hook, which does not train.
+from .training import Prediction as Prediction  # type: ignore[import-not-found,unused-ignore]
+from .training import Run as Run  # type: ignore[import-not-found,unused-ignore]
+from .training import check as check  # type: ignore[import-not-found,unused-ignore]
+from .training import compare as compare  # type: ignore[import-not-found,unused-ignore]
+from .training import load as load  # type: ignore[import-not-found,unused-ignore]
+from .training import train as train  # type: ignore[import-not-found,unused-ignore]
 
 POINTS: tuple[str, ...]
 
@@ -152,6 +168,6 @@ class Hook:
     publishes: Sequence[str]
     config: Any
     setup: Setup
-    def __init__(self, config: Any, setup: Setup) -> None: ...
+    def __init__(self, config: Any = None, setup: Any = None) -> None: ...
     def state_dict(self) -> Any: ...
     def load_state_dict(self, state: Any) -> None: ...

@@ -15,7 +15,7 @@ import sysconfig
 import threading
 import types
 
-from . import _config, _output, _payload, _state
+from . import _config, _objects, _output, _payload, _state
 from ._errors import ConfigError, HookError, explain
 from ._hook import POINTS, Hook, Setup
 from ._native import Task as _Native
@@ -28,8 +28,14 @@ _loaded = {}
 _hashes = {}
 
 
+# Whether this process is Python's own, which trains by `sconce.train`: nothing of it is the hooks' to change or to end.
+is_guest = "sconce._sconce" in sys.modules
+
+
 def begin(switch_interval):
     """Once, before the first hook."""
+    if is_guest:
+        return
     sys.argv = ["sconce"]
     sys.setswitchinterval(switch_interval)
     _output.redirect(_native._log)
@@ -196,12 +202,18 @@ def _instance(kind, config, setup):
         raise ConfigError(option, message) from None
 
 
-def create(file, module, name, config, facts):
-    """A hook: its methods by mount point, its functions for the state, and its file."""
-    kind = _kind(_load(file, module), name)
+def create(file, module, name, config, facts, number):
+    """A hook: its methods by mount point, its functions for the state, and its file. One that is an object of this process has a
+    number, as text."""
+    found = _objects.get(int(number)) if number else _kind(_load(file, module), name)
+    kind = found if isinstance(found, type) else type(found)
     setup = Setup(json.loads(facts))
     try:
-        instance = _instance(kind, _config.read(kind, json.loads(config)), setup)
+        if found is kind:
+            instance = _instance(kind, _config.read(kind, json.loads(config)), setup)
+        else:
+            instance = found
+            instance.setup = setup
     except ConfigError as error:
         # The hook's configuration is a key of the entry's.
         inner = error.path
@@ -247,6 +259,8 @@ def _end_threads():
 
 def finish():
     """Once, after the last hook: what an interpreter does at its end, except ending, and waiting for ever."""
+    if is_guest:
+        return
     waits = threading.Thread(target=_end_threads, daemon=True)
     waits.start()
     waits.join(END)

@@ -11,8 +11,47 @@ _MOST_FRAMES = 10
 _LONGEST = 2500
 
 
-class HookError(Exception):
-    """What the host refuses, and what a hook raises to report a failure without the name of an exception's type."""
+class Error(Exception):
+    """What Sconce refuses or fails at; the text says what to do."""
+
+
+class InstallationError(Error):
+    """A file of the installation is missing."""
+
+
+class ManifestError(Error):
+    """The manifest, or an argument, is wrong; nothing was trained."""
+
+
+class DataError(Error):
+    """The data are wrong, or not what the model was trained for."""
+
+
+class PluginError(Error):
+    """A plugin was refused, or none has a hook that the manifest names; nothing was trained."""
+
+
+class TrainingError(Error):
+    """The training failed, or its results can't be written. `run` is what there is of the run, or None."""
+
+    run = None
+    hook = None
+
+
+class InternalError(Error):
+    """A mistake of Sconce's own."""
+
+
+class SconceWarning(UserWarning):
+    """A warning of Sconce or of a hook."""
+
+
+class HookError(Error):
+    """What the host refuses, and what a hook raises to report a failure without the name of an exception's type. Where it ended a
+    run in this process, `run` is what there is of the run, and `hook` the name of its entry."""
+
+    run = None
+    hook = None
 
 
 class ConfigError(HookError):
@@ -58,7 +97,8 @@ def _shown(path):
 def _frames(trace):
     frames = traceback.extract_tb(trace)
     # Those of this package say nothing about the hook, nor do those of the import system.
-    return [f for f in frames if not f.filename.startswith(("<sconce", "<frozen importlib"))]
+    own = ("<sconce", "<frozen importlib", os.path.join(os.path.dirname(globals().get("__file__", "<sconce>")), "_"))
+    return [f for f in frames if not f.filename.startswith(own)]
 
 
 def _hint(value):

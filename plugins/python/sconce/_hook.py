@@ -51,7 +51,7 @@ class Hook:
     Config = None
     publishes = ()
 
-    def __init__(self, config, setup):
+    def __init__(self, config=None, setup=None):
         self.config = config
         self.setup = setup
 

@@ -19,10 +19,12 @@ pub(crate) struct Config {
     pub(crate) file: Option<PathBuf>,
     /// The module with the hook, as `import` takes it: `lab.hooks.roc`. Either this or `file`.
     pub(crate) module: Option<String>,
+    /// Number that `sconce.train` gives to a class or an instance of its own process; without meaning in any other.
+    pub(crate) object: Option<u64>,
     /// The hook's class. Default: the only subclass of `sconce.Hook`.
     pub(crate) class: Option<String>,
     /// The interpreter, or the directory of the environment, such as `.venv`, relative to the manifest. Default: `VIRTUAL_ENV`, `CONDA_PREFIX`,
-    /// or `python3` on `PATH`. All hooks of a process use the same one.
+    /// or `python3` on `PATH`; in Python's own process that one. All hooks of a process use the same one.
     pub(crate) python: Option<PathBuf>,
     /// The hook's own configuration, checked against the class's `Config`. Default: empty.
     pub(crate) config: Map<String, Value>,
@@ -37,6 +39,7 @@ impl Default for Config {
         Config {
             file: None,
             module: None,
+            object: None,
             class: None,
             python: None,
             config: Map::new(),
@@ -48,6 +51,9 @@ impl Default for Config {
 impl Config {
     /// Absolute path of the file, and the module; one of them is empty.
     pub(crate) fn source(&self) -> Result<(String, &str)> {
+        if self.object.is_some() && self.file.is_none() && self.module.is_none() {
+            return Ok((String::new(), ""));
+        }
         match (&self.file, &self.module) {
             (Some(_), Some(_)) => Err(HookError::new(
                 "there are both `file` and `module`: keep one",

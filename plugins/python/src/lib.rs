@@ -54,14 +54,18 @@ impl Hook for Python {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let (file, module) = config.source()?;
-        // Which line here found no Python is of no interest to the user.
-        let interpreter =
-            sconce_python_interpreter::find(config.python.as_deref()).map_err(no_python)?;
-        embed::start(&interpreter, config.switch_interval).map_err(|error| error.at(""))?;
+        let is_guest = embed::join(config.switch_interval).map_err(|error| error.at(""))?;
+        if !is_guest || config.python.is_some() {
+            // Which line here found no Python is of no interest to the user.
+            let interpreter =
+                sconce_python_interpreter::find(config.python.as_deref()).map_err(no_python)?;
+            embed::start(&interpreter, config.switch_interval).map_err(|error| error.at(""))?;
+        }
         let source = Source {
             file: &file,
             module,
             class: config.class.as_deref().unwrap_or_default(),
+            object: config.object,
             config: &serde_json::to_string(&config.config)?,
             facts: &facts(setup)?,
         };

@@ -22,7 +22,7 @@ pub(super) const PAGES: [Page; 5] = [
         "README.md",
         &[
             (
-                "pip install sconce_train-0.1.0-py3-none-manylinux_2_28_x86_64.whl",
+                "pip install sconce_train-0.1.0-cp39-abi3-manylinux_2_28_x86_64.whl",
                 NotHere("`.ci/try-wheel` installs the wheel"),
             ),
             (
@@ -247,7 +247,7 @@ pub(super) const PAGES: [Page; 5] = [
         "docs/first-run.md",
         &[
             (
-                "pip install sconce_train-0.1.0-py3-none-manylinux_2_28_x86_64.whl",
+                "pip install sconce_train-0.1.0-cp39-abi3-manylinux_2_28_x86_64.whl",
                 NotHere("`.ci/try-wheel` installs the wheel"),
             ),
             (
@@ -376,7 +376,7 @@ pub(super) const PAGES: [Page; 5] = [
             ),
             ("python3 -m venv .venv", NotHere("`.ci/try-wheel` does")),
             (
-                ".venv/bin/pip install sconce_train-0.1.0-py3-none-manylinux_2_28_x86_64.whl",
+                ".venv/bin/pip install sconce_train-0.1.0-cp39-abi3-manylinux_2_28_x86_64.whl",
                 NotHere("`.ci/try-wheel` does"),
             ),
             (

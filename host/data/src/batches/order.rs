@@ -116,7 +116,7 @@ mod tests {
             .map(|sample| [0, 1, 3][usize::from(sample >= 90) + usize::from(sample == 99)])
             .collect();
         let samples = Samples {
-            inputs: vec![0.0; 100],
+            inputs: vec![0.0; 100].into(),
             shape: vec![1],
             values: TargetValues::Classes(classes.clone()),
             count: 100,

@@ -6,14 +6,17 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use sconce_base::memory_limit::memory_limit;
 
-use super::data_files;
 use super::signature::{self, GZIP, Signature};
+use super::{data_files, provided};
 use crate::error::{DataError, unreadable};
 use sconce_base::regular_file::read_regular;
 
 /// Returns the bytes of a file, and notes what was read.
 pub(crate) fn contents(file: &Path) -> Result<Vec<u8>, DataError> {
-    let bytes = read_regular(file).map_err(|error| unreadable(file, error))?;
+    let bytes = match provided::bytes_at(file) {
+        Some(content) => (*content).as_ref().to_vec(),
+        None => read_regular(file).map_err(|error| unreadable(file, error))?,
+    };
     data_files::note(file, &bytes);
     Ok(bytes)
 }

@@ -172,7 +172,7 @@ fn draw(
         inputs.extend(sample.iter().map(|&x| x as f32));
     }
     Samples {
-        inputs,
+        inputs: inputs.into(),
         shape: vec![config.features],
         values: TargetValues::Numbers(targets),
         count,

@@ -89,7 +89,7 @@ fn draw(config: &TwoMoonsConfig, seed: u64, split: &str, count: usize) -> Sample
         classes.push(class);
     }
     Samples {
-        inputs,
+        inputs: inputs.into(),
         shape: vec![2],
         values: TargetValues::Classes(classes),
         count,

@@ -1,11 +1,15 @@
-//! Numeric samples in memory: rows of a table ([`csv`]), [`arrays`], generated points.
+//! Numeric samples in memory: rows of a table ([`csv`]), [`arrays`], generated points. `values`: their inputs.
 
 pub mod arrays;
 pub mod csv;
+mod values;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
+
+use values::InputValues;
 
 use super::{Batch, DataError, Dataset, Inputs, SampleOrigin, Targets};
 
@@ -24,7 +28,7 @@ pub(super) enum TargetValues {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Samples {
     /// Inputs of all samples, one after the other, in the order of the shape.
-    pub(super) inputs: Vec<f32>,
+    pub(super) inputs: InputValues,
     /// Shape of one sample's input.
     pub(super) shape: Vec<usize>,
     pub(super) values: TargetValues,
@@ -38,8 +42,8 @@ impl Samples {
     }
 
     /// Returns the input of a sample.
-    fn input(&self, sample: u32) -> Option<&[f32]> {
-        nth(&self.inputs, self.size(), sample)
+    fn input(&self, sample: u32) -> Option<Cow<'_, [f32]>> {
+        self.inputs.sample(self.size(), sample)
     }
 
     /// Creates a batch of the samples at these indices.
@@ -50,7 +54,7 @@ impl Samples {
         };
         let mut inputs = Vec::with_capacity(samples.len() * self.size());
         for &sample in samples {
-            inputs.extend_from_slice(self.input(sample).ok_or_else(|| outside(sample))?);
+            inputs.extend_from_slice(&self.input(sample).ok_or_else(|| outside(sample))?);
         }
         let shape: Vec<usize> = [&[samples.len()], &self.shape[..]].concat();
         let inputs = Tensor::from_vec(inputs, shape, &Device::Cpu)?;
@@ -250,7 +254,7 @@ mod tests {
 
     fn samples() -> Arc<Samples> {
         Arc::new(Samples {
-            inputs: (0..12_u8).map(f32::from).collect(),
+            inputs: (0..12_u8).map(f32::from).collect::<Vec<_>>().into(),
             shape: vec![3],
             values: TargetValues::Numbers((0..8_u8).map(f32::from).collect()),
             count: 4,
@@ -278,7 +282,7 @@ mod tests {
     fn classes_are_one_or_one_per_position() {
         let names = vec!["x".to_owned(), "y".to_owned()];
         let samples = Samples {
-            inputs: vec![0.5, 1.5],
+            inputs: vec![0.5, 1.5].into(),
             shape: vec![],
             values: TargetValues::Classes(vec![1, 0]),
             count: 2,

@@ -51,7 +51,7 @@ impl Place {
 
 /// Finds the documentation that came with this program.
 pub(super) fn find() -> Result<Place, Diagnostic> {
-    let program = std::env::current_exe().and_then(std::fs::canonicalize);
+    let program = crate::subprocess::executable().and_then(std::fs::canonicalize);
     let program = program.unwrap_or_default();
     let root = program.parent().and_then(Path::parent);
     let installed = root.unwrap_or(Path::new("..")).join(INSTALLED);

@@ -95,7 +95,7 @@ fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, StartFailure
 
 /// Directory of this program, and the libraries of the standard plugins in it.
 fn standard() -> (PathBuf, Vec<PathBuf>) {
-    let program = std::env::current_exe().and_then(std::fs::canonicalize);
+    let program = crate::subprocess::executable().and_then(std::fs::canonicalize);
     let program = program.unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("."));
     let libraries = standard_in(beside).map(|plugin| plugin.path).collect();

@@ -264,7 +264,7 @@ fn manifest(hook: &str, library: &str, plugins: Option<&Path>, has_console: bool
 
 /// Directory of the standard plugins, if they are next to this program and not installed with it.
 pub(in crate::cli) fn standard_plugins() -> Option<PathBuf> {
-    let program = std::env::current_exe()
+    let program = crate::subprocess::executable()
         .and_then(std::fs::canonicalize)
         .ok()?;
     let beside = program.parent()?;
@@ -285,7 +285,7 @@ fn has_standard(directory: &Path) -> bool {
 /// How to call this program: by name if it is on the path, otherwise by its file.
 pub(in crate::cli) fn this_program() -> String {
     let name = "sconce".to_owned();
-    let Ok(program) = std::env::current_exe() else {
+    let Ok(program) = crate::subprocess::executable() else {
         return name;
     };
     let path = std::env::var_os("PATH").unwrap_or_default();

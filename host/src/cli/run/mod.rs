@@ -14,10 +14,8 @@ pub(in crate::cli) mod summation;
 pub(in crate::cli) mod verbosity;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use clap::Args;
-use sconce_plugin_api::Phase;
 use serde_json::Value;
 
 use self::conclusion::conclude;
@@ -28,28 +26,24 @@ use self::selection::SelectionOptions;
 use self::summation::JointTraining;
 use self::verbosity::Verbosity;
 use crate::bridge::BridgeState;
-use crate::checkpoint::{HookRecord, Store};
+use crate::checkpoint::Store;
 use crate::cli::resume::{self, ResumeArgs};
 use crate::cli::together::{self, RankLog};
-use crate::cli::{ManifestArgs, output, prepare, signals, source};
-use crate::data::{self, DataFile};
-use crate::device_facts::describe_device;
+use crate::cli::{ManifestArgs, output, prepare, signals};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::faults::{self, Guard};
 use crate::log::{Level, Log, StderrLog};
-use crate::manifest::{self, Manifest, Overlay, TaskSource};
-use crate::model_directory::{self, ModelFacts};
-use crate::nn::Precision;
-use crate::run::{self, Resume, RunOutcome, RunReport};
+use crate::manifest::{self, Overlay};
+use crate::record::{self, Origin};
+use crate::run::{Resume, RunOutcome, RunReport};
 use crate::session::{
-    self, Checked, DATA_LISTING, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch,
-    ResumePoint, RunReloads, StartFailure, TaskBuilder,
+    self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, ResumePoint,
+    RunReloads, StartFailure, TaskBuilder,
 };
 use crate::team::{Team, meeting};
 use crate::ui::View;
-use crate::weights;
 use sconce_base::held_directory::HeldDirectory;
 
 /// Arguments of `sconce run`.
@@ -96,7 +90,12 @@ pub(in crate::cli) fn run(
         let manifest = manifest::load(&arguments.manifest.file, &overlay, tasks.source());
         let manifest = manifest.map_err(StartFailure::usage)?;
         let output = arguments.output.as_ref().unwrap_or(&manifest.output);
-        return folds::run_all(folds, output, &arguments.resume, &resolved(&manifest)?);
+        return folds::run_all(
+            folds,
+            output,
+            &arguments.resume,
+            &record::resolved(&manifest)?,
+        );
     }
     let team = together::join(&arguments.manifest, &overlay, tasks)?;
     let ended = try_run(arguments, &overlay, tasks, team.as_ref());
@@ -225,7 +224,7 @@ fn try_run(
     if !is_dry {
         prepared.show_plan(&shared);
     }
-    let mut opening = opening_lines(&prepared, &run_path, resume.as_ref());
+    let mut opening = record::opening_lines(&prepared, &run_path, resume.as_ref());
     opening.extend(joint.iter().flat_map(JointTraining::opening_lines));
     // Several ranks would have to change libraries at the same time.
     let reloads = team.is_none().then(|| RunReloads::of(&prepared, &run_path));
@@ -252,9 +251,11 @@ fn try_run(
     let (mut report, hooks) = run_in(view.as_ref(), ready, log);
     drop(looks);
     // Before the hooks are dropped: one that does not come back must not cost the results.
-    let written = !is_first || write_results(&store, &mut report, &prepared, &origin);
+    let write = |report: &mut RunReport| record::write_results(&store, report, &prepared, &origin);
+    let written = !is_first || is_written(&write(&mut report));
     report.close_hooks(hooks, &shared);
-    let is_written = written && (!is_first || write_record(&store, &report, &prepared, &origin));
+    let is_written = written
+        && (!is_first || is_written(&record::write_record(&store, &report, &prepared, &origin)));
     drop(output);
     Ok(Ended {
         out_of_memory: out_of_memory(&report, &prepared, tasks),
@@ -461,130 +462,6 @@ fn watch(directory: &Path, prepared: &Prepared, team: Option<&Team>) -> Guard {
     guard
 }
 
-/// Returns the manifest with all defaults, as it is after writing and reading it back: floats in
-/// their shortest decimal form need not round-trip to the last bit.
-fn resolved(manifest: &Manifest) -> Result<Value, StartFailure> {
-    let text = manifest.resolved().to_string();
-    Ok(serde_json::from_str(&text)?)
-}
-
-/// What a run's results came from.
-struct Origin<'a> {
-    /// The manifest with all defaults filled in.
-    manifest: Value,
-    hooks: Vec<HookRecord>,
-    task: TaskSource,
-    team: Option<&'a Team>,
-}
-
-impl<'a> Origin<'a> {
-    fn of(
-        checked: &Checked,
-        task: TaskSource,
-        team: Option<&'a Team>,
-    ) -> Result<Origin<'a>, StartFailure> {
-        let hooks = checked.hooks.iter();
-        Ok(Origin {
-            manifest: resolved(&checked.manifest)?,
-            hooks: hooks.map(|hook| hook.spec.record()).collect(),
-            task,
-            team,
-        })
-    }
-}
-
-/// Writes the run's weights and its model, if it finished, and its record; returns whether they were written.
-fn write_results(
-    store: &Store,
-    report: &mut RunReport,
-    prepared: &Prepared,
-    origin: &Origin<'_>,
-) -> bool {
-    let run = store.run_directory();
-    let gone = |reason: String| {
-        let problem = format!("the run's results can't be written: {reason}");
-        output::diagnostics(&[Diagnostic::new(problem)]);
-        false
-    };
-    if let Some(reason) = store.lost() {
-        return gone(reason);
-    }
-    let mut problems = Vec::new();
-    let parameters = prepared.task.parameters();
-    if matches!(
-        report.outcome,
-        RunOutcome::Completed | RunOutcome::Stopped { .. }
-    ) {
-        let measured = report.measured.as_ref();
-        let save = || weights::save_results(run, parameters, measured);
-        if let Err(error) = report.times.write_weights(save) {
-            problems.push(format!("the trained weights can't be written: {error}"));
-        } else if let Err(error) = write_model(run, report, prepared, origin) {
-            problems.push(format!("the trained model can't be written: {error}"));
-        }
-    }
-    let is_complete = problems.is_empty();
-    if !is_complete {
-        if let Some(reason) = store.vanished() {
-            return gone(reason);
-        }
-        let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
-        output::diagnostics(&problems);
-    }
-    write_record(store, report, prepared, origin) && is_complete
-}
-
-/// Writes the run's record, which says where the time went; returns whether it was written.
-fn write_record(
-    store: &Store,
-    report: &RunReport,
-    prepared: &Prepared,
-    origin: &Origin<'_>,
-) -> bool {
-    let device = prepared.task.parameters().device();
-    let files = &prepared.files;
-    let written = run::write_results(store.run_directory(), report, device, files, origin.team);
-    let Err(error) = written else {
-        return true;
-    };
-    let problem = match store.vanished() {
-        Some(reason) => format!("the run's results can't be written: {reason}"),
-        None => format!("the run's record can't be written: {error}"),
-    };
-    output::diagnostics(&[Diagnostic::new(problem)]);
-    false
-}
-
-/// Writes what predictions need, if the manifest describes the model and its data.
-fn write_model(
-    directory: &HeldDirectory,
-    report: &mut RunReport,
-    prepared: &Prepared,
-    origin: &Origin<'_>,
-) -> std::io::Result<()> {
-    let facts = match origin.task {
-        TaskSource::Manifest => ModelFacts::of(&prepared.manifest, &report.learnt),
-        TaskSource::Program => None,
-    };
-    let (Some(facts), Some(preprocessing)) = (facts, prepared.task.preprocessing()) else {
-        return Ok(());
-    };
-    let trained = model_directory::Trained {
-        name: &prepared.manifest.name,
-        facts,
-        preprocessing: &preprocessing,
-        report,
-        manifest: &origin.manifest,
-        data: &prepared.files,
-        hooks: &origin.hooks,
-        ranks: origin.team.map_or(1, |team| team.size() as u64),
-    };
-    let begin = Instant::now();
-    let written = model_directory::write(directory, &trained);
-    report.times.end.weights += begin.elapsed().as_secs_f64();
-    written
-}
-
 /// Saves what the run is made of, and reports faults of the previous run in this directory.
 fn begin_record(
     run: &HeldDirectory,
@@ -596,95 +473,15 @@ fn begin_record(
         let problem = format!("where the run is can't be noted for its launcher: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])
     })?;
-    save_manifest(run, manifest)?;
-    save_data_listing(run, &prepared.files)?;
-    source::save(run, &prepared.manifest.base)?;
+    record::begin(run, manifest, prepared)?;
     output::diagnostics(Vec::from_iter(faults::of_the_run_before(directory)).as_slice());
     Ok(())
 }
 
-fn save_manifest(run: &HeldDirectory, manifest: &Value) -> Result<(), StartFailure> {
-    let text = format!("{manifest:#}\n");
-    let file = run.path().join("manifest.json");
-    run.write_atomically(&file, text.as_bytes())
-        .map_err(|error| {
-            let problem = format!("the run's manifest can't be saved: {error}");
-            StartFailure::usage(vec![Diagnostic::new(problem)])
-        })
-}
-
-/// Lists the files that the data were read from.
-fn save_data_listing(run: &HeldDirectory, files: &[DataFile]) -> Result<(), StartFailure> {
-    let text = data::listing(files);
-    let file = run.path().join(DATA_LISTING);
-    run.write_atomically(&file, text.as_bytes())
-        .map_err(|error| {
-            let problem = format!("the list of the run's data can't be saved: {error}");
-            StartFailure::usage(vec![Diagnostic::new(problem)])
-        })
-}
-
-/// What is logged before a run: its name, its size, and where it resumes.
-fn opening_lines(prepared: &Prepared, directory: &Path, resume: Option<&Resume>) -> Vec<String> {
-    let task = prepared.task.as_ref();
-    let sizes: Vec<String> = [Phase::Train, Phase::Val, Phase::Test]
-        .into_iter()
-        .filter_map(|phase| Some(format!("{} {phase}", task.data(phase)?.len())))
-        .collect();
-    let run = format!(
-        "run `{}` in {}\n  {} parameters, samples: {}",
-        prepared.manifest.name,
-        directory.display(),
-        task.parameters().element_count(),
-        sizes.join(", ")
-    );
-    let precision = prepared.manifest.precision;
-    let device = match describe_device(task.parameters().device()) {
-        Some(device) => Some(format!("  on {device}, in {precision}")),
-        None if precision == Precision::F32 => None,
-        None => Some(format!("  on the CPU, in {precision}")),
-    };
-    let resumed = resume.map(|resume| {
-        let progress = &resume.checkpoint.header.progress;
-        format!(
-            "  resumes from {}: {} epochs, {} iterations, {} updates done",
-            resume.path.display(),
-            progress.epoch,
-            progress.iteration,
-            progress.update
-        )
-    });
-    let learnt = (task.learnt().iter())
-        .map(|(name, value)| {
-            format!(
-                "  {} from the training data: {}",
-                name.replace('_', " "),
-                listed(value)
-            )
-        })
-        .collect::<Vec<_>>();
-    (std::iter::once(run).chain(device).chain(resumed))
-        .chain(learnt)
-        .collect()
-}
-
-/// The first values of an object, with four digits.
-fn listed(value: &Value) -> String {
-    const SHOWN: usize = 12;
-    let Some(values) = value.as_object() else {
-        return value.to_string();
-    };
-    let shown = values.iter().take(SHOWN);
-    let mut shown: Vec<String> = shown
-        .map(|(name, value)| match value.as_f64() {
-            Some(number) => format!("{name} {number:.4}"),
-            None => format!("{name} {value}"),
-        })
-        .collect();
-    if values.len() > SHOWN {
-        shown.push(format!("and {} more in `run.json`", values.len() - SHOWN));
-    }
-    shown.join(", ")
+/// Prints the problems of writing results; returns whether there are none.
+fn is_written(problems: &[Diagnostic]) -> bool {
+    output::diagnostics(problems);
+    problems.is_empty()
 }
 
 /// What a run ran out of a GPU's memory with, if it did.

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use crate::checkpoint::CheckpointError;
 use crate::cli::prepare::Built;
 use crate::cli::trained::chosen_weights::{ChosenWeights, model_directory, trained_on};
-use crate::cli::{output, prepare, source};
+use crate::cli::{output, prepare};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
 use crate::model_directory::{ModelDirectoryError, SavedModel, TrainedModel};
+use crate::record;
 use crate::session::{self, StartFailure, TaskBuilder};
 use crate::task::Task;
 use crate::weights::{self, Comparison, WeightsError};
@@ -145,7 +146,7 @@ impl TrainedArgs {
         }
         let mut manifest =
             manifest::load(&file, &overlay, tasks.source()).map_err(StartFailure::usage)?;
-        if let Some(base) = source::read(&self.file).filter(|_| is_run) {
+        if let Some(base) = record::source::read(&self.file).filter(|_| is_run) {
             manifest.base = base;
         }
         Ok(manifest)

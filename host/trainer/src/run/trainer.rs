@@ -103,6 +103,12 @@ impl<'run> Trainer<'run> {
         self
     }
 
+    /// Counts the time since `origin` only, in a process that began long before its run.
+    pub fn begun_at(mut self, origin: Instant) -> Self {
+        self.timing.wall.set_origin(origin);
+        self
+    }
+
     /// Sets a name and an output directory, without which there are no checkpoints. A missing directory is
     /// created when the run begins.
     pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {

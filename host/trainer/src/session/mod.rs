@@ -173,7 +173,7 @@ pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, StartFailure> {
     read.map(Some).map_err(|error| {
         let text = error.to_string();
         let place = manifest.place(&mentioned(&manifest.resolved(), "data", &text));
-        StartFailure::usage(vec![Diagnostic::new(text).at(place)])
+        StartFailure::data(vec![Diagnostic::new(text).at(place)])
     })
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Functions {
     pub(super) profile: Ref,
     /// `sys.prefix`: the environment.
     pub(super) prefix: String,
+    /// Whether the process is Python's own.
+    pub(super) is_guest: bool,
 }
 
 static FUNCTIONS: OnceLock<Functions> = OnceLock::new();

@@ -142,6 +142,19 @@ impl Gil {
         self.share(unsafe { (self.python.PyTuple_GetItem)(tuple.pointer(), index) })
     }
 
+    /// Whether an object counts as true; no exception stays set.
+    pub(super) fn is_true(&self, object: &Ref) -> bool {
+        // SAFETY: this thread has the lock, and the object is alive.
+        match unsafe { (self.python.PyObject_IsTrue)(object.pointer()) } {
+            -1 => {
+                // SAFETY: this thread has the lock.
+                unsafe { (self.python.PyErr_Clear)() };
+                false
+            }
+            answer => answer != 0,
+        }
+    }
+
     pub(super) fn is_none(&self, object: &Ref) -> bool {
         object.pointer() == self.python.none
     }

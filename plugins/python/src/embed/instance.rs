@@ -18,6 +18,8 @@ pub(crate) struct Source<'a> {
     pub(crate) module: &'a str,
     /// Name of the class; empty for the only one.
     pub(crate) class: &'a str,
+    /// Number of the object of this process that it is, if it is one.
+    pub(crate) object: Option<u64>,
     /// The hook's configuration, as JSON.
     pub(crate) config: &'a str,
     /// What is known at creation, as JSON.
@@ -196,6 +198,12 @@ fn create(gil: &Gil, functions: &Functions, source: &Source<'_>) -> Option<(Part
         gil.text(source.class),
         gil.text(source.config),
         gil.text(source.facts),
+        gil.text(
+            &source
+                .object
+                .map(|number| number.to_string())
+                .unwrap_or_default(),
+        ),
     ])?;
     let created = gil.call(&functions.create, &arguments)?;
     let part = |index| gil.item(&created, index);

@@ -35,4 +35,4 @@ mod waits;
 
 pub(crate) use instance::{Instance, Source};
 pub(crate) use payload::Payload;
-pub(crate) use start::start;
+pub(crate) use start::{join, start};

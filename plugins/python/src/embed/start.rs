@@ -25,6 +25,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("sconce._task", include_str!("../../sconce/_task.py")),
     ("sconce._hook", include_str!("../../sconce/_hook.py")),
     ("sconce._config", include_str!("../../sconce/_config.py")),
+    ("sconce._objects", include_str!("../../sconce/_objects.py")),
+    ("sconce._objects", include_str!("../../sconce/_objects.py")),
     ("sconce._state", include_str!("../../sconce/_state.py")),
     ("sconce._output", include_str!("../../sconce/_output.py")),
     ("sconce", include_str!("../../sconce/__init__.py")),
@@ -33,6 +35,39 @@ const SOURCES: &[(&str, &str)] = &[
 
 /// One thread at a time starts the interpreter; a run has one training thread, but tests have several.
 static STARTING: Mutex<()> = Mutex::new(());
+
+/// Joins the interpreter that runs in this process, if one does; returns whether the process is Python's own, which trains by
+/// `sconce.train`. No other Python may be opened in that one, nor is any of use.
+pub(crate) fn join(switch_interval: f64) -> Result<bool> {
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(functions) = functions() {
+        return Ok(functions.is_guest);
+    }
+    let Some(library) = running() else {
+        return Ok(false);
+    };
+    let python = Python::load(&library).context("this Python is older than 3.9")?;
+    std::mem::forget(library);
+    keep(python);
+    Ok(load(switch_interval)?.is_guest)
+}
+
+/// The symbols of this process, if they have an interpreter that runs.
+#[cfg(unix)]
+fn running() -> Option<Library> {
+    let process = libloading::os::unix::Library::this();
+    // SAFETY: the function of this name takes nothing and returns a number, and may be called at any time.
+    let is_running = unsafe {
+        let asks = process.get::<unsafe extern "C" fn() -> c_int>(b"Py_IsInitialized\0");
+        asks.is_ok_and(|asks| asks() != 0)
+    };
+    is_running.then(|| process.into())
+}
+
+#[cfg(not(unix))]
+fn running() -> Option<Library> {
+    None
+}
 
 /// Starts the interpreter, or checks that the one that runs is of the same environment.
 pub(crate) fn start(interpreter: &Interpreter, switch_interval: f64) -> Result<()> {
@@ -44,6 +79,13 @@ pub(crate) fn start(interpreter: &Interpreter, switch_interval: f64) -> Result<(
     drop(starting);
     if is_same(&functions.prefix, &interpreter.prefix) {
         return Ok(());
+    }
+    if functions.is_guest {
+        return Err(HookError::new(format_args!(
+            "this process is Python from `{}`, and can't run that of `{}` too: leave `python` out, or give the hook a process of its own \
+             with `\"isolation\": \"process\"` in its entry",
+            functions.prefix, interpreter.prefix
+        )));
     }
     Err(HookError::new(format_args!(
         "this process already runs Python from `{}` for another hook, and can't run that of `{}` too: give this hook a \
@@ -73,6 +115,11 @@ fn begin(interpreter: &Interpreter, switch_interval: f64) -> Result<&'static Fun
     if !is_running {
         initialise(python, interpreter)?;
     }
+    load(switch_interval)
+}
+
+/// Loads the package into the interpreter.
+fn load(switch_interval: f64) -> Result<&'static Functions> {
     let gil = Gil::take().ok_or_else(|| HookError::new("Python can't be started"))?;
     let functions = load_package(&gil, switch_interval).ok_or_else(|| explain::last(&gil, ""))?;
     Ok(functions.keep())
@@ -197,5 +244,6 @@ fn collect(gil: &Gil, create: &Ref, switch_interval: f64) -> Option<Functions> {
         outcome: get(c"outcome")?,
         profile: get(c"profile")?,
         prefix: gil.to_text(&get(c"prefix")?)?,
+        is_guest: gil.is_true(&get(c"is_guest")?),
     })
 }

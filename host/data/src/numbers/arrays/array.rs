@@ -1,8 +1,12 @@
 //! A numeric array, whatever file it comes from.
 
+use std::sync::Arc;
+
 use half::{bf16, f16};
 
+use super::kept::KeptElements;
 use crate::error::ArrayError;
+use crate::numbers::values::{InputValues, KeptValues};
 
 /// Element type of an array in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +35,47 @@ impl ArrayElement {
             ArrayElement::F32 | ArrayElement::I32 | ArrayElement::U32 => 4,
             ArrayElement::F64 | ArrayElement::I64 | ArrayElement::U64 => 8,
         }
+    }
+
+    /// The value of one element from its bits.
+    fn value(self, bits: u64) -> f32 {
+        let unsigned = || i64::try_from(bits).unwrap_or(i64::MAX) as f32;
+        match self {
+            ArrayElement::F16 => f16::from_bits(bits as u16).to_f32(),
+            ArrayElement::Bf16 => bf16::from_bits(bits as u16).to_f32(),
+            ArrayElement::F32 => f32::from_bits(bits as u32),
+            ArrayElement::F64 => f64::from_bits(bits) as f32,
+            ArrayElement::I8 => i64::from((bits as u8).cast_signed()) as f32,
+            ArrayElement::I16 => i64::from((bits as u16).cast_signed()) as f32,
+            ArrayElement::I32 => i64::from((bits as u32).cast_signed()) as f32,
+            ArrayElement::I64 => bits.cast_signed() as f32,
+            ArrayElement::Bool => f32::from(u8::from(bits != 0)),
+            ArrayElement::U8 | ArrayElement::U16 | ArrayElement::U32 | ArrayElement::U64 => {
+                unsigned()
+            }
+        }
+    }
+
+    /// Reads elements as values, as [`read`](ArrayElement::read) and a conversion of integers would.
+    pub(super) fn values(self, bytes: &[u8], big_endian: bool) -> Vec<f32> {
+        let value = |chunk: &[u8]| {
+            let mut little = [0; 8];
+            for (place, byte) in little.iter_mut().zip(chunk) {
+                *place = *byte;
+            }
+            if big_endian {
+                little[..chunk.len()].reverse();
+            }
+            self.value(u64::from_le_bytes(little))
+        };
+        if self == ArrayElement::F32 && !big_endian {
+            let (chunks, _) = bytes.as_chunks::<4>();
+            return chunks
+                .iter()
+                .map(|chunk| f32::from_le_bytes(*chunk))
+                .collect();
+        }
+        bytes.chunks_exact(self.size()).map(value).collect()
     }
 
     /// Reads elements from bytes of either byte order. Integers above `i64::MAX` become `i64::MAX`, which is
@@ -89,6 +134,18 @@ impl ArrayElement {
 pub(super) enum ArrayElements {
     Floats(Vec<f32>),
     Integers(Vec<i64>),
+    /// As they are in the memory of another program's, of any type.
+    Kept(KeptElements),
+}
+
+impl ArrayElements {
+    /// The elements as values of this program's.
+    pub(super) fn own(self) -> ArrayElements {
+        match self {
+            ArrayElements::Kept(kept) => kept.element.read(kept.content(), kept.big_endian),
+            own => own,
+        }
+    }
 }
 
 /// An array with at least one dimension and one element.
@@ -126,6 +183,34 @@ impl Array {
         })
     }
 
+    /// The array with elements of this program's.
+    pub(super) fn own(self) -> Array {
+        Array {
+            elements: self.elements.own(),
+            ..self
+        }
+    }
+
+    /// Returns the inputs of samples, or an error if an element is not finite. What is kept elsewhere stays there.
+    pub(super) fn inputs(&self) -> Result<InputValues, ArrayError> {
+        let ArrayElements::Kept(kept) = &self.elements else {
+            return self.numbers().map(InputValues::Own);
+        };
+        let size = self.sample_shape().iter().product::<usize>().max(1);
+        for sample in 0..self.count() {
+            let values = kept.values(sample * size..(sample + 1) * size);
+            if let Some(&found) = values.iter().flatten().find(|x| !x.is_finite()) {
+                let place = self.place.clone();
+                return Err(ArrayError::NotFinite {
+                    place,
+                    sample,
+                    found,
+                });
+            }
+        }
+        Ok(InputValues::Kept(Arc::new(kept.clone())))
+    }
+
     /// Returns the number of samples.
     pub(super) fn count(&self) -> usize {
         self.shape.first().copied().unwrap_or(0)
@@ -143,7 +228,13 @@ impl Array {
             ArrayElements::Integers(numbers) => {
                 numbers.iter().map(|&number| number as f32).collect()
             }
+            ArrayElements::Kept(kept) => kept.values(0..kept.len()).unwrap_or_default(),
         };
+        self.finite(numbers)
+    }
+
+    /// Returns the numbers, or an error if one is not finite.
+    fn finite(&self, numbers: Vec<f32>) -> Result<Vec<f32>, ArrayError> {
         let size = self.sample_shape().iter().product::<usize>().max(1);
         match numbers.iter().enumerate().find(|(_, x)| !x.is_finite()) {
             None => Ok(numbers),

@@ -43,7 +43,8 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<NpyHeader, ArrayError> {
         rest = after.trim_start_matches(',').trim();
     }
     let descr = descr.ok_or_else(|| damaged("no `descr`"))?;
-    let (element, big_endian) = element(descr).ok_or_else(|| ArrayError::ElementType {
+    let element = unquoted(descr).and_then(element);
+    let (element, big_endian) = element.ok_or_else(|| ArrayError::ElementType {
         place: format!("`{}`", file.display()),
         found: type_name(descr),
     })?;
@@ -97,9 +98,8 @@ fn tuple(text: &str) -> Option<Vec<usize>> {
     sizes.map(|size| size.parse().ok()).collect()
 }
 
-/// Returns the element type, and whether it is big-endian.
-fn element(descr: &str) -> Option<(ArrayElement, bool)> {
-    let descr = unquoted(descr)?;
+/// Returns the element type of a name such as `<f4`, and whether it is big-endian.
+pub(super) fn element(descr: &str) -> Option<(ArrayElement, bool)> {
     let big_endian = match descr.chars().next()? {
         '>' => true,
         '<' | '|' => false,

@@ -3,6 +3,7 @@
 mod array;
 mod config;
 mod header;
+mod kept;
 mod npy;
 mod safetensors;
 mod scaling;
@@ -134,6 +135,8 @@ impl ArrayPair {
         if u32::try_from(inputs.count()).is_err() {
             return Err(crate::DataError::TooMany(inputs.count() as u64));
         }
+        // They are looked at as a whole, and few.
+        let targets = targets.map(Array::own);
         Ok(ArrayPair { inputs, targets })
     }
 
@@ -148,7 +151,7 @@ impl ArrayPair {
 
 fn samples(inputs: &Array, values: TargetValues) -> Result<Samples, ArrayError> {
     Ok(Samples {
-        inputs: inputs.numbers()?,
+        inputs: inputs.inputs()?,
         shape: inputs.sample_shape().to_vec(),
         values,
         count: inputs.count(),
@@ -198,7 +201,7 @@ impl Recipe<'_> {
         } else {
             Scaling::none()
         };
-        scaling.apply(&mut all.inputs);
+        scaling.apply_to(&mut all.inputs);
         let all = Arc::new(all);
         let dataset = |samples: &Arc<Samples>, indices| -> Arc<dyn Dataset> {
             let dataset = NumberDataset::new(Arc::clone(samples), indices, targets.clone());
@@ -214,7 +217,7 @@ impl Recipe<'_> {
                         targets::scalable(pair.targets.as_ref(), &own.values, scale)?;
                     }
                     same_shape(main, &pair)?;
-                    scaling.apply(&mut own.inputs);
+                    scaling.apply_to(&mut own.inputs);
                     let indices = (0..own.count as u32).collect();
                     Some(dataset(&Arc::new(own), indices))
                 }

@@ -10,8 +10,10 @@ use std::path::Path;
 use super::ArrayError;
 use super::array::{Array, ArrayElements};
 use super::header::{self, NpyHeader};
+use super::kept::KeptElements;
 use crate::error::unreadable;
-use crate::files::data_files;
+use crate::files::{data_files, provided};
+use crate::{ProvidedArray, ProvidedFile};
 use sconce_base::regular_file::{open_regular, read_more};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -24,6 +26,9 @@ const LONGEST_HEADER: usize = 1 << 20;
 
 /// Reads a complete file. Its header, which says how long the file is, comes first: of any other file no more is read.
 pub(super) fn read(file: &Path) -> Result<Array, crate::DataError> {
+    if let Some(ProvidedFile::Array(array)) = provided::at(file) {
+        return of_memory(file, &array);
+    }
     let failed = |error| unreadable(file, error);
     let mut opened = open_regular(file).map_err(failed)?;
     let metadata = opened.metadata().map_err(failed)?;
@@ -56,6 +61,36 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::DataError> {
     };
     let place = format!("`{}`", file.display());
     Ok(Array::new(place, header.shape, elements)?)
+}
+
+/// Takes an array that the program has in memory.
+fn of_memory(file: &Path, array: &ProvidedArray) -> Result<Array, crate::DataError> {
+    let wrong =
+        |problem: String| unreadable(file, io::Error::new(io::ErrorKind::InvalidData, problem));
+    let (element, big_endian) = header::element(&array.element).ok_or_else(|| {
+        wrong(format!(
+            "elements of the type `{}` can't be used",
+            array.element
+        ))
+    })?;
+    let content = (*array.content).as_ref();
+    let mut sizes = array.shape.iter().copied();
+    if sizes.try_fold(element.size(), usize::checked_mul) != Some(content.len()) {
+        let problem = format!(
+            "{} bytes are not an array of shape {:?}",
+            content.len(),
+            array.shape
+        );
+        return Err(wrong(problem));
+    }
+    data_files::note(file, content);
+    let elements = ArrayElements::Kept(KeptElements {
+        element,
+        big_endian,
+        memory: array.content.clone(),
+    });
+    let place = format!("`{}`", file.display());
+    Ok(Array::new(place, array.shape.clone(), elements)?)
 }
 
 /// Reads until there are `count` bytes, or the file ends.
@@ -137,6 +172,8 @@ fn rows_first(header: &NpyHeader, elements: ArrayElements) -> ArrayElements {
         ArrayElements::Integers(numbers) => {
             ArrayElements::Integers(reorder(&header.shape, &numbers))
         }
+        // A file's elements are read.
+        kept @ ArrayElements::Kept(_) => kept,
     }
 }
 

@@ -1,8 +1,13 @@
 //! Standardisation of inputs to mean 0 and standard deviation 1, from the training samples only.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use sconce_base::exact::Exact;
+
+use crate::numbers::values::{InputValues, KeptValues};
 
 /// Standardisation of each column, of all elements together, or none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,14 +66,18 @@ impl Scaling {
 
     /// Fits the `training` samples of these inputs, `size` elements each: per column, or over all
     /// elements.
-    pub(super) fn of(inputs: &[f32], size: usize, training: &[u32], by_columns: bool) -> Scaling {
+    pub(super) fn of(
+        inputs: &InputValues,
+        size: usize,
+        training: &[u32],
+        by_columns: bool,
+    ) -> Scaling {
         let columns = if by_columns { size } else { 1 };
         let numbers = |column: usize| {
             training.iter().flat_map(move |&sample| {
-                let start = sample as usize * size;
-                let sample = inputs.get(start..start + size).unwrap_or_default();
-                let of_column = sample.iter().skip(column).step_by(columns.max(1));
-                of_column.copied().map(f64::from)
+                let sample = inputs.sample(size, sample).unwrap_or_default();
+                let of_column = (column..sample.len()).step_by(columns.max(1));
+                of_column.filter_map(move |place| sample.get(place).copied().map(f64::from))
             })
         };
         let pairs = (0..columns).map(|column| {
@@ -92,14 +101,43 @@ impl Scaling {
         (!self.pairs.is_empty()).then_some(self.pairs.len())
     }
 
-    /// Scales the inputs of any samples.
-    pub(super) fn apply(&self, inputs: &mut [f32]) {
+    /// Scales the inputs of any samples; those that are kept elsewhere where they become values.
+    pub(super) fn apply_to(&self, inputs: &mut InputValues) {
+        match inputs {
+            InputValues::Own(values) => self.apply(values),
+            InputValues::Kept(_) if self.pairs.is_empty() => {}
+            InputValues::Kept(kept) => {
+                *kept = Arc::new(Scaled {
+                    kept: Arc::clone(kept),
+                    scaling: self.clone(),
+                });
+            }
+        }
+    }
+
+    /// Scales values that begin with a sample's first.
+    fn apply(&self, inputs: &mut [f32]) {
         if self.pairs.is_empty() {
             return;
         }
         for (input, (mean, deviation)) in inputs.iter_mut().zip(self.pairs.iter().cycle()) {
             *input = ((f64::from(*input) - mean) / deviation) as f32;
         }
+    }
+}
+
+/// Inputs kept elsewhere, scaled.
+struct Scaled {
+    kept: Arc<dyn KeptValues>,
+    scaling: Scaling,
+}
+
+impl KeptValues for Scaled {
+    fn values(&self, range: Range<usize>) -> Option<Vec<f32>> {
+        // Ranges are those of whole samples, of whose columns there are as many pairs, or one for all.
+        let mut values = self.kept.values(range)?;
+        self.scaling.apply(&mut values);
+        Some(values)
     }
 }
 
@@ -112,7 +150,7 @@ mod tests {
     fn columns_are_scaled_by_the_training_samples() {
         // Training samples: (0, 10) and (2, 10), but not (4, 30).
         let mut inputs = [0.0, 10.0, 2.0, 10.0, 4.0, 30.0];
-        let scaling = Scaling::of(&inputs, 2, &[0, 1], true);
+        let scaling = Scaling::of(&inputs.to_vec().into(), 2, &[0, 1], true);
         scaling.apply(&mut inputs);
         assert_eq!(inputs, [-1.0, 0.0, 1.0, 0.0, 3.0, 20.0]);
     }
@@ -121,7 +159,7 @@ mod tests {
     #[expect(clippy::float_cmp, reason = "these numbers are exact")]
     fn all_numbers_together_have_one_scale() {
         let mut inputs = [0.0, 2.0, 0.0, 2.0, 5.0, 1.0];
-        Scaling::of(&inputs, 2, &[0, 1], false).apply(&mut inputs);
+        Scaling::of(&inputs.to_vec().into(), 2, &[0, 1], false).apply(&mut inputs);
         assert_eq!(inputs, [-1.0, 1.0, -1.0, 1.0, 4.0, 0.0]);
         Scaling::none().apply(&mut inputs);
         assert_eq!(inputs, [-1.0, 1.0, -1.0, 1.0, 4.0, 0.0]);

@@ -49,6 +49,8 @@ fn of(array: &Array) -> ArraySurvey {
         ArrayElements::Floats(numbers) => numbers
             .iter()
             .all(|number| number.fract() == 0.0 && count(*number as i64)),
+        // A file's elements are read.
+        ArrayElements::Kept(_) => false,
     };
     ArraySurvey {
         shape: array.shape.clone(),

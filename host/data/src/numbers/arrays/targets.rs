@@ -86,6 +86,8 @@ pub(super) fn values(array: &Array, targets: &Targets) -> Result<TargetValues, A
     match &array.elements {
         ArrayElements::Floats(_) => Ok(TargetValues::Numbers(array.numbers()?)),
         ArrayElements::Integers(numbers) => classes(array, numbers, targets.outputs()),
+        // Those of targets are this program's own.
+        ArrayElements::Kept(_) => Ok(TargetValues::Numbers(array.numbers()?)),
     }
 }
 

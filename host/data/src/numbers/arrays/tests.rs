@@ -1,6 +1,7 @@
 //! Arrays of every kind are read, split and scaled, and every error is reported.
 
 mod npy_files;
+mod provided;
 mod sources;
 
 use std::path::PathBuf;

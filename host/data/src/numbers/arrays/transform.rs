@@ -191,7 +191,7 @@ impl ArrayTransform {
     }
 
     fn dataset(&self, mut samples: Samples, has_targets: bool) -> Arc<dyn Dataset> {
-        self.scaling.apply(&mut samples.inputs);
+        self.scaling.apply_to(&mut samples.inputs);
         let samples = NumberDataset::all(samples, self.targets.clone());
         Arc::new(samples.of_input_file(has_targets))
     }

@@ -287,7 +287,7 @@ pub(crate) fn load(
 
 fn samples(inputs: Vec<f32>, values: TargetValues, count: usize, encoder: &Encoder) -> Samples {
     Samples {
-        inputs,
+        inputs: inputs.into(),
         shape: vec![encoder.width()],
         values,
         count,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 
 use crate::plugin::{Cause, Inspected, PluginRefusal, inspect};
+use crate::subprocess;
 use sconce_manifest::diagnostic::Diagnostic;
 
 /// Environment variable with further directories, separated as in `PATH`.
@@ -38,7 +39,7 @@ pub struct Inventory {
 /// relative to its directory, then the user's own.
 pub fn installed_directories() -> Vec<PathBuf> {
     let with_program = || {
-        let program = std::fs::canonicalize(std::env::current_exe().ok()?).ok()?;
+        let program = std::fs::canonicalize(subprocess::executable().ok()?).ok()?;
         Some(program.parent()?.parent()?.join("lib/sconce/plugins"))
     };
     [with_program(), user_directory()]

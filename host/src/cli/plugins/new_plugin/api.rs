@@ -26,7 +26,7 @@ impl Api {
         if let Some(named) = named {
             return Api::parse(named);
         }
-        let program = std::env::current_exe().and_then(std::fs::canonicalize);
+        let program = crate::subprocess::executable().and_then(std::fs::canonicalize);
         let above = program
             .iter()
             .flat_map(|program| program.ancestors().skip(1));

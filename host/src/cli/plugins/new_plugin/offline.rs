@@ -27,7 +27,7 @@ directory = \"vendor\"
 
 /// Finds the sources in the archive that this program came in.
 pub(super) fn find() -> Result<PathBuf, Diagnostic> {
-    let program = std::env::current_exe().and_then(std::fs::canonicalize);
+    let program = crate::subprocess::executable().and_then(std::fs::canonicalize);
     let program = program.unwrap_or_default();
     let root = program.parent().and_then(Path::parent);
     let place = root.unwrap_or(Path::new("..")).join("share/sconce/vendor");

@@ -167,6 +167,11 @@ impl WallTime {
         self.start = start;
     }
 
+    /// Counts the time since `origin` only.
+    pub(in crate::run) fn set_origin(&mut self, origin: Instant) {
+        self.origin = origin;
+    }
+
     /// Begins the training: until now is the start.
     pub(in crate::run) fn begin_run(&mut self) {
         self.begin = Instant::now();

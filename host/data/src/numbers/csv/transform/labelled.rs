@@ -102,7 +102,7 @@ impl CsvTransform {
         let chosen = used.iter().copied();
         let inputs = rows::encode(&table, &places, chosen, &self.encoder, encoded)?;
         let samples = Samples {
-            inputs,
+            inputs: inputs.into(),
             shape: vec![self.encoder.width()],
             values,
             count: used.len(),

@@ -224,7 +224,7 @@ impl CsvTransform {
         let known = known.and_then(|places| self.target.values(&table, &places, &all));
         let has_targets = known.is_ok();
         let samples = Samples {
-            inputs,
+            inputs: inputs.into(),
             shape: vec![self.encoder.width()],
             values: known.unwrap_or_else(|_| self.target.nothing(count)),
             count,

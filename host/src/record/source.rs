@@ -18,7 +18,7 @@ struct ManifestDirectory {
 }
 
 /// Saves the directory of a run's manifest.
-pub(super) fn save(run: &HeldDirectory, base: &Path) -> Result<(), StartFailure> {
+pub(crate) fn save(run: &HeldDirectory, base: &Path) -> Result<(), StartFailure> {
     let base = if base.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -35,7 +35,7 @@ pub(super) fn save(run: &HeldDirectory, base: &Path) -> Result<(), StartFailure>
 }
 
 /// Reads the directory of a run's manifest; `None` for a run by an older host.
-pub(super) fn read(output: &Path) -> Option<PathBuf> {
+pub(crate) fn read(output: &Path) -> Option<PathBuf> {
     let text = fs_err::read(output.join(NAME)).ok()?;
     let source: ManifestDirectory = serde_json::from_slice(&text).ok()?;
     Some(source.directory)

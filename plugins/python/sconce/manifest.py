@@ -1,0 +1,1465 @@
+"""Types of a manifest's keys, for editors and type checkers: `manifest: Manifest = {"model": …}`.
+
+Made by `.ci/manifest-types` of the schema that `sconce schema` prints; not to be changed by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Literal, TypedDict, Union
+
+
+class Manifest(TypedDict, total=False):
+    """A run manifest: what to train, how, and with which hooks."""
+    data: Union[DataIdx, DataCifar, DataImageFolder, DataSyntheticDigits, DataCsv, DataNpy, DataSafetensors, DataTwoMoons, DataRegression, DataText, DataGrammar]
+    """The data. Optional for a program with its own task."""
+    device: str
+    """The device that computes: `cpu`, the default; `cuda`, the first NVIDIA GPU (with several processes on a
+    machine, each takes its own); `cuda:N`, the one with this number; `auto`, a GPU if there is one that can be
+    used."""
+    distributed: Distributed
+    """How processes train together, where a launcher has started several."""
+    hooks: List[Union[str, HooksItem2]]
+    """The hooks. At each mount point they run by priority; those of equal priority in this order."""
+    limits: Limits
+    """Time limits for plugins."""
+    loss: Union[Loss1CrossEntropy, Loss1BinaryCrossEntropy, Loss1Mse, Loss1L1, Loss1Huber, None]
+    """The loss. Default: cross entropy for classes, mean squared error for numeric targets."""
+    metrics: Union[List[Union[Literal['accuracy', 'top-k', 'precision', 'recall', 'f1', 'confusion-matrix', 'perplexity', 'mae', 'rmse', 'r2', 'binary-accuracy'], MetricsItem2Accuracy, MetricsItem2TopK, MetricsItem2Precision, MetricsItem2Recall, MetricsItem2F1, MetricsItem2ConfusionMatrix, MetricsItem2Perplexity, MetricsItem2Mae, MetricsItem2Rmse, MetricsItem2R2, MetricsItem2BinaryAccuracy]], None]
+    """The metrics of every phase. Default: accuracy for classes, also perplexity for text, and mean absolute and
+    root mean squared errors for numeric targets."""
+    model: Union[ModelMlp, ModelConvnet, ModelResnet, ModelVit, ModelGpt, ModelSequential]
+    """The model. Optional for a program with its own task."""
+    name: str
+    """Name of the run. Default: the file's name without its extension."""
+    optimizer: Union[OptimizerSgd, OptimizerAdam, OptimizerAdamw, OptimizerRmsprop, OptimizerLion]
+    """The optimizer."""
+    output: str
+    """Output directory of the run. Default: `runs/` and the run's name."""
+    plugins: List[str]
+    """Directories with plugins, in search order; the directories of installed plugins come after them."""
+    precision: Literal['f32', 'tf32', 'bf16']
+    """Precision of products and activations; parameters and the optimizer are always in `f32`."""
+    reload_at: Literal['epoch', 'iteration']
+    """Where in the training hooks' libraries are loaded again, when that is asked for or their files have
+    changed."""
+    seed: int
+    """Seed of everything random."""
+    threads: Union[int, None]
+    """Number of compute threads. Default: as many as the processors that the process may use. No more threads
+    than that are started, but the results are bit-identical to those of the given number."""
+    train: Train
+    """How long to train, and in which steps."""
+    weights: Union[Weights, None]
+    """The initial weights. Default: drawn from the seed."""
+
+
+class DataIdx(TypedDict, total=False):
+    """Images and labels in IDX files, the format of MNIST; plain or gzipped."""
+    augment: DataIdxAugment
+    """Random augmentation of training images."""
+    classes: List[str]
+    """Names of the classes; their number limits the labels. Default: the digits 0 to 9."""
+    images: str
+    """Path of the file with the images: bytes of rank 3 (count, height, width) or 4 (count, channels, height,
+    width)."""
+    kind: Literal['idx']
+    labels: str
+    """Path of the file with their labels: bytes of rank 1."""
+    memory: Literal['auto', 'whole', 'on-demand']
+    """Whether images are read before training or when a batch needs them."""
+    normalise: Union[Literal['computed', 'none'], DataIdxNormalise2]
+    """Normalisation of the pixels: `'computed'` from the training images, `'none'`, or `{'mean': […],
+    'deviation': […]}`."""
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    stratified: bool
+    """Whether a `count` or `fraction` keeps the class proportions of the files."""
+    test: Union[DataIdxTest, None]
+    """Test data: a part of these files or separate files."""
+    val: Union[DataIdxVal, None]
+    """Validation data: a part of these files or separate files."""
+
+
+class DataIdxAugment(TypedDict, total=False):
+    """Random augmentation of training images."""
+    colour: Union[DataIdxAugmentColour, None]
+    """Random brightness, contrast, saturation and hue."""
+    crop: Union[DataIdxAugmentCrop, None]
+    """Random shift: the image gets a black border and is cropped to its size at a random position."""
+    cutmix: Union[DataIdxAugmentCutmix, None]
+    """A rectangle of each image of a batch is taken from another of it, whose target counts by the area:
+    `CutMix`. With `mixup` too, each batch has one of the two."""
+    erase: Union[DataIdxAugmentErase, None]
+    """A random rectangle is made black."""
+    flip: Union[Literal['horizontal', 'vertical'], None]
+    """Random flip, with probability ½."""
+    mixup: Union[DataIdxAugmentMixup, None]
+    """Each image of a batch is averaged with another of it, and so are their targets in the loss: mixup."""
+    rand_augment: Union[DataIdxAugmentRandAugment, None]
+    """Randomly chosen operations of a common strength: `RandAugment`."""
+    rotate: Union[DataIdxAugmentRotate, None]
+    """Random rotation about the centre."""
+
+
+class DataIdxAugmentColour(TypedDict, total=False):
+    """Random brightness, contrast, saturation and hue."""
+    brightness: float
+    """Maximum change of the brightness: a factor from 1 − `brightness` to 1 + `brightness`."""
+    contrast: float
+    """Maximum change of the contrast: the distance from the image's mean brightness is multiplied by a factor
+    from 1 − `contrast` to 1 + `contrast`."""
+    hue: float
+    """Maximum shift of the hue in both directions, as a fraction of the colour circle. Needs three channels."""
+    saturation: float
+    """Maximum change of the saturation: the distance from a pixel's brightness is multiplied by a factor from 1 −
+    `saturation` to 1 + `saturation`. Needs three channels."""
+
+
+class DataIdxAugmentCrop(TypedDict, total=False):
+    """Random shift: the image gets a black border and is cropped to its size at a random position."""
+    padding: int
+    """Width of the border on each side in pixels, the maximum shift. Must be below the images' height and
+    width."""
+
+
+class DataIdxAugmentCutmix(TypedDict, total=False):
+    """A rectangle of each image of a batch is taken from another of it, whose target counts by the area:
+    `CutMix`. With `mixup` too, each batch has one of the two."""
+    alpha: float
+    """Both parameters of the beta distribution that the rectangle's area is drawn from, as a fraction of the
+    image's: 1 for uniform areas."""
+
+
+class DataIdxAugmentErase(TypedDict, total=False):
+    """A random rectangle is made black."""
+    area: List[float]
+    """Smallest and largest area, as fractions of the image's."""
+    aspect: List[float]
+    """Smallest and largest ratio of height to width, above 0."""
+    probability: float
+    """Probability with which an image is changed."""
+
+
+class DataIdxAugmentMixup(TypedDict, total=False):
+    """Each image of a batch is averaged with another of it, and so are their targets in the loss: mixup."""
+    alpha: float
+    """Both parameters of the beta distribution that the weight is drawn from: 1 for uniform weights, less for
+    weights nearer to 0 and 1."""
+
+
+class DataIdxAugmentRandAugment(TypedDict, total=False):
+    """Randomly chosen operations of a common strength: `RandAugment`."""
+    magnitude: int
+    """Strength of the operations; 30 is the strongest."""
+    operations: int
+    """Number of operations applied to each image."""
+
+
+class DataIdxAugmentRotate(TypedDict, total=False):
+    """Random rotation about the centre."""
+    degrees: float
+    """Maximum angle in degrees, in both directions."""
+
+
+class DataIdxNormalise2(TypedDict, total=False):
+    """Known statistics."""
+    deviation: List[float]
+    """Standard deviation per channel, of pixels from 0 to 1; above 0."""
+    mean: List[float]
+    """Mean per channel, of pixels from 0 to 1."""
+
+
+class DataIdxTest(TypedDict, total=False):
+    """Test data: a part of these files or separate files."""
+    count: Union[int, None]
+    """Number of samples to draw from the training files, at random from the seed."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    images: Union[str, None]
+    """Path of a separate file with images."""
+    labels: Union[str, None]
+    """Path of the file with their labels."""
+
+
+class DataIdxVal(TypedDict, total=False):
+    """Validation data: a part of these files or separate files."""
+    count: Union[int, None]
+    """Number of samples to draw from the training files, at random from the seed."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    images: Union[str, None]
+    """Path of a separate file with images."""
+    labels: Union[str, None]
+    """Path of the file with their labels."""
+
+
+class DataCifar(TypedDict, total=False):
+    """CIFAR-10 or CIFAR-100 in the binary version."""
+    augment: DataIdxAugment
+    """Random augmentation of training images."""
+    directory: str
+    """Directory of the unpacked archive, with `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, or
+    with `train.bin` and `test.bin`."""
+    kind: Literal['cifar']
+    labels: Union[Literal['fine', 'coarse'], None]
+    """Labels of CIFAR-100 to learn: its 100 classes (the default) or their 20 groups."""
+    normalise: Union[Literal['computed', 'none'], DataIdxNormalise2]
+    """Normalisation of the pixels: `'computed'` from the training images, `'none'`, or `{'mean': […],
+    'deviation': […]}`."""
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    stratified: bool
+    """Whether a `count` or `fraction` keeps the class proportions of the training set."""
+    test: Union[DataCifarTest, None]
+    """Test data: a part of the training set or a separate file. Default: the test set."""
+    val: Union[DataCifarVal, None]
+    """Validation data: a part of the training set or a separate file."""
+    version: Literal[10, 100]
+    """Version of CIFAR, 10 or 100."""
+
+
+class DataCifarTest(TypedDict, total=False):
+    """Test data: a part of the training set or a separate file. Default: the test set."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataCifarVal(TypedDict, total=False):
+    """Validation data: a part of the training set or a separate file."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataImageFolder(TypedDict, total=False):
+    """Image files in one directory per class."""
+    augment: DataIdxAugment
+    """Random augmentation of training images."""
+    directory: str
+    """Directory with a subdirectory per class; their names are the class names, in sorted order."""
+    kind: Literal['image-folder']
+    memory: Literal['auto', 'whole', 'on-demand']
+    """Whether images are decoded once, before training, or whenever a batch needs them."""
+    mode: Literal['grey', 'rgb']
+    """Whether images have one channel or three."""
+    normalise: Union[Literal['computed', 'none'], DataIdxNormalise2]
+    """Normalisation of the pixels: `'computed'` from the training images, `'none'`, or `{'mean': […],
+    'deviation': […]}`."""
+    resize: Literal['stretch', 'cover', 'contain']
+    """How an image of another shape becomes one of `size`."""
+    size: Union[List[int], None]
+    """Height and width in pixels to which images are resized. Default: all must have one size."""
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    stratified: bool
+    """Whether a `count` or `fraction` keeps the class proportions of the directory."""
+    test: Union[DataImageFolderTest, None]
+    """Test data: a part of these images or a separate directory with the same classes."""
+    val: Union[DataImageFolderVal, None]
+    """Validation data: a part of these images or a separate directory with the same classes."""
+
+
+class DataImageFolderTest(TypedDict, total=False):
+    """Test data: a part of these images or a separate directory with the same classes."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataImageFolderVal(TypedDict, total=False):
+    """Validation data: a part of these images or a separate directory with the same classes."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataSyntheticDigits(TypedDict, total=False):
+    """Digits from 0 to 9, drawn and distorted from the seed; nothing to download."""
+    distortion: float
+    """Strength of rotation, shear, stretching, shift and bending: 0 for none, 1 as the default, at most 2."""
+    kind: Literal['synthetic-digits']
+    noise: float
+    """Amplitude of the noise on each pixel, from 0 to 1 of full brightness."""
+    size: int
+    """Width and height in pixels."""
+    test: int
+    """Number of test samples; 0 for no test."""
+    train: int
+    """Number of training samples."""
+    val: int
+    """Number of validation samples; 0 for no validation."""
+
+
+class DataCsv(TypedDict, total=False):
+    """A CSV table: one line per sample, with numeric or categorical columns."""
+    categorical: List[str]
+    """Columns to treat as categorical, whatever their contents look like."""
+    columns: Union[List[str], None]
+    """Columns to use as inputs, in this order. Default: all except the target."""
+    date_order: Union[Literal['day-first', 'month-first'], None]
+    """Order of day and month in dates such as `3/4/2024`. Default: the one in which all dates of the column
+    exist."""
+    dates: List[str]
+    """Columns with dates or times, which become several inputs: the days since 1970, the place in the year as
+    sine and cosine, the day of the week, and the time of day as sine and cosine if there are times."""
+    delimiter: str
+    """Field delimiter: one ASCII character."""
+    embed: Union[bool, List[str]]
+    """Categorical columns that become one input each, the category's number, for the vectors that a layer `embed-
+    categories` learns; `true` for all. Default: an input for each category."""
+    file: str
+    """Path of the file, plain or gzipped."""
+    group: Union[str, None]
+    """Column whose rows of equal text are all in one part, such as the patient they come from. It isn't an
+    input."""
+    header: bool
+    """Whether the first line names the columns; without it they are `column1`, `column2`, …."""
+    ignore: List[str]
+    """Columns not to use as inputs."""
+    kind: Literal['csv']
+    min_count: Union[int, None]
+    """With `on_unknown` `own`: categories of fewer training rows than this are unknown, so that the model learns
+    an input for unknown ones. Default: 2."""
+    missing: List[str]
+    """Texts that mark a missing value. Spaces around a field are ignored."""
+    numeric: List[str]
+    """Columns to treat as numeric, whatever their contents look like."""
+    on_missing: Literal['mean', 'most-frequent', 'drop', 'error']
+    """Handling of missing inputs."""
+    on_missing_target: Literal['drop', 'error']
+    """Handling of rows whose target is missing."""
+    on_unknown: Union[Literal['error', 'zeros', 'own'], None]
+    """Handling of categories that the training rows don't have. Default: `zeros` in validation and test, `error`
+    in predictions."""
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    standardise: bool
+    """Whether to standardise numbers to mean 0 and standard deviation 1, from the training rows only."""
+    stratified: bool
+    """Whether a `count` or `fraction` keeps the class proportions of the file."""
+    target: Union[str, List[str]]
+    """Column to predict, or several numeric ones."""
+    target_kind: Union[Literal['classes', 'numbers'], None]
+    """Whether targets are classes or numbers. Default: numbers if the column has only numbers."""
+    target_scaling: Union[Literal['standard', 'log', 'log1p'], None]
+    """Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the table's own
+    units. Default: none."""
+    test: Union[DataCsvTest, None]
+    """Test data: a part of this file or a separate file."""
+    val: Union[DataCsvVal, None]
+    """Validation data: a part of this file or a separate file."""
+    weight: Union[str, None]
+    """Column with the weight of each row in the loss, 0 or more. It isn't an input, and metrics count each row
+    once."""
+
+
+class DataCsvTest(TypedDict, total=False):
+    """Test data: a part of this file or a separate file."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataCsvVal(TypedDict, total=False):
+    """Validation data: a part of this file or a separate file."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataNpy(TypedDict, total=False):
+    """Two NumPy files: an array of inputs and one of targets."""
+    classes: Union[List[str], None]
+    """Names of the classes. Default: the numbers from 0 up to the largest target."""
+    inputs: str
+    """Path of the `.npy` file with the inputs: (samples, …)."""
+    kind: Literal['npy']
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    standardise: bool
+    """Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples: per column if
+    samples have rank 1, over all elements otherwise."""
+    stratified: bool
+    """Whether a `count` or `fraction` keeps the class proportions of the file."""
+    target_scaling: Union[Literal['standard', 'log', 'log1p'], None]
+    """Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own
+    units. Default: none."""
+    targets: Union[str, None]
+    """Path of the `.npy` file with the targets: integers are classes, (samples) or (samples, positions); floats
+    are numeric targets, (samples) or (samples, numbers). Default: the inputs themselves, as the model gets them,
+    for an autoencoder."""
+    test: Union[DataNpyTest, None]
+    """Test data: a part of these files or separate files."""
+    val: Union[DataNpyVal, None]
+    """Validation data: a part of these files or separate files."""
+
+
+class DataNpyTest(TypedDict, total=False):
+    """Test data: a part of these files or separate files."""
+    count: Union[int, None]
+    """Number of samples to draw from the training files, at random from the seed."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    inputs: Union[str, None]
+    """Path of a separate file with inputs."""
+    targets: Union[str, None]
+    """Path of the file with their targets."""
+
+
+class DataNpyVal(TypedDict, total=False):
+    """Validation data: a part of these files or separate files."""
+    count: Union[int, None]
+    """Number of samples to draw from the training files, at random from the seed."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    inputs: Union[str, None]
+    """Path of a separate file with inputs."""
+    targets: Union[str, None]
+    """Path of the file with their targets."""
+
+
+class DataSafetensors(TypedDict, total=False):
+    """A safetensors file with a tensor of inputs and one of targets."""
+    classes: Union[List[str], None]
+    """Names of the classes. Default: the numbers from 0 up to the largest target."""
+    file: str
+    """Path of the file."""
+    inputs: str
+    """Name of the tensor of inputs: (samples, …)."""
+    kind: Literal['safetensors']
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    standardise: bool
+    """Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples: per column if
+    samples have rank 1, over all elements otherwise."""
+    stratified: bool
+    """Whether a `count` or `fraction` keeps the class proportions of the file."""
+    target_scaling: Union[Literal['standard', 'log', 'log1p'], None]
+    """Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own
+    units. Default: none."""
+    targets: Union[str, None]
+    """Name of the tensor of targets: integers are classes, (samples) or (samples, positions); floats are numeric
+    targets, (samples) or (samples, numbers). Null: the inputs themselves, as the model gets them, for an
+    autoencoder."""
+    test: Union[DataSafetensorsTest, None]
+    """Test data: a part of this file or a separate file with tensors of the same names."""
+    val: Union[DataSafetensorsVal, None]
+    """Validation data: a part of this file or a separate file with tensors of the same names."""
+
+
+class DataSafetensorsTest(TypedDict, total=False):
+    """Test data: a part of this file or a separate file with tensors of the same names."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataSafetensorsVal(TypedDict, total=False):
+    """Validation data: a part of this file or a separate file with tensors of the same names."""
+    count: Union[int, None]
+    """Number of samples to take from the training data."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data; above 0 and below 1."""
+
+
+class DataTwoMoons(TypedDict, total=False):
+    """Two interleaved half circles, drawn from the seed."""
+    kind: Literal['two-moons']
+    noise: float
+    """Standard deviation of the noise on both coordinates; the circles have radius 1."""
+    test: int
+    """Number of test samples; 0 for no test."""
+    train: int
+    """Number of training samples."""
+    val: int
+    """Number of validation samples; 0 for no validation."""
+
+
+class DataRegression(TypedDict, total=False):
+    """A regression problem with coefficients drawn from the seed, and noise."""
+    features: int
+    """Number of inputs per sample, each standard normal."""
+    informative: int
+    """Number of inputs, the first ones, on which the target depends."""
+    kind: Literal['regression']
+    noise: float
+    """Standard deviation of the noise on the target."""
+    nonlinear: bool
+    """Whether the target also depends on products of neighbouring inputs."""
+    test: int
+    """Number of test samples; 0 for no test."""
+    train: int
+    """Number of training samples."""
+    val: int
+    """Number of validation samples; 0 for no validation."""
+
+
+class DataText(TypedDict, total=False):
+    """A text file; the model learns to predict the next byte or character."""
+    context: int
+    """Number of tokens per sample."""
+    file: str
+    """Path of the text file."""
+    kind: Literal['text']
+    memory: Literal['auto', 'whole', 'on-demand']
+    """Whether the text is read before training or when a batch needs a part of it. Text in characters is checked
+    before training in any case."""
+    stride: Union[int, None]
+    """Number of tokens from the start of one training sample to the next. Default: `context`, so that each token
+    is in one sample. Validation and test always use the default."""
+    test: Union[DataTextTest, None]
+    """Test data: the last part of the text, or a separate file."""
+    unit: Literal['byte', 'char']
+    """Unit of a token."""
+    val: Union[DataTextVal, None]
+    """Validation data: the part of the text after the training part, or a separate file."""
+
+
+class DataTextTest(TypedDict, total=False):
+    """Test data: the last part of the text, or a separate file."""
+    file: Union[str, None]
+    """Path of a separate file."""
+    fraction: Union[float, None]
+    """Contiguous fraction of the text; above 0 and below 1."""
+
+
+class DataTextVal(TypedDict, total=False):
+    """Validation data: the part of the text after the training part, or a separate file."""
+    file: Union[str, None]
+    """Path of a separate file."""
+    fraction: Union[float, None]
+    """Contiguous fraction of the text; above 0 and below 1."""
+
+
+class DataGrammar(TypedDict, total=False):
+    """Sentences of a small grammar, drawn from the seed; nothing to download."""
+    context: int
+    """Number of characters per sample."""
+    kind: Literal['grammar']
+    test: int
+    """Number of test samples; 0 for no test."""
+    train: int
+    """Number of training samples."""
+    val: int
+    """Number of validation samples; 0 for no validation."""
+
+
+class Distributed(TypedDict, total=False):
+    """How processes train together, where a launcher has started several."""
+    batch_norm: Literal['batch', 'ranks']
+    """Statistics of batch norms in training."""
+    batches: Literal['rank', 'update']
+    """What `train.accumulate` counts: the batches of an update on each rank, or those on all of them together.
+    The latter makes the result independent of the number of ranks."""
+    check_every: int
+    """Updates between two checks that all ranks have the same parameters; 0 for none."""
+    engine: Literal['auto', 'mpi', 'sockets', 'none']
+    """What moves bytes between ranks."""
+    gradients: Literal['auto', 'host', 'nccl']
+    """Where gradients are summed over the ranks. The sums have the same bits everywhere."""
+    timeout: float
+    """Seconds that a rank waits for the others before the run ends."""
+    validation: Literal['shared', 'whole']
+    """How ranks evaluate."""
+    wire: Literal['own', 'bf16']
+    """The type that gradients have on their way to other ranks."""
+
+
+class HooksItem2(TypedDict, total=False):
+    """The object form of an entry."""
+    config: dict
+    """The hook's own configuration."""
+    every: Union[HooksItem2Every, None]
+    """In which iterations, updates or epochs the hook is called. Default: in all."""
+    hook: str
+    """Name of the hook, or `plugin/hook` if two plugins provide it; `sconce plugins` lists them. For a hook in
+    Python its file, as in `hooks/f1.py` or `hooks/f1.py:Class`."""
+    isolation: Literal['none', 'process']
+    """The process that the hook runs in."""
+    library: Union[str, None]
+    """Path of the library, instead of the one found in the plugin directories."""
+    modules: Union[List[str], None]
+    """The modules at which `module_forward` and `module_backward` are called. In these names, `*` matches any
+    characters and `?` a single one. Default: all."""
+    name: Union[str, None]
+    """Unique name of the entry. Default: the hook's name, then `hook-2`, and so on."""
+    on_crash: Union[Literal['fail', 'disable', 'restart'], HooksItem2OnCrash12, None]
+    """What happens when the process of an isolated hook crashes, or is killed at its time limit. Default: as
+    `on_error`; `restart` if that is `ignore`."""
+    on_error: Literal['fail', 'disable', 'ignore']
+    """What happens when the hook returns an error."""
+    on_panic: Union[Literal['fail', 'disable', 'restart'], HooksItem2OnCrash12, None]
+    """What happens when the hook panics, which may leave it half changed: `fail`, `disable`, or `restart` (3
+    times) or `{'restart': N}`, which recreates it from its last saved state. Default: as `on_error`; `restart` if
+    that is `ignore`."""
+    phases: Union[List[Literal['train', 'val', 'test', 'predict']], None]
+    """The phases in which the hook is called. Default: all."""
+    priority: Union[Literal['HIGHEST', 'HIGHER', 'HIGH', 'NORMAL', 'LOW', 'LOWER', 'LOWEST'], int, None]
+    """`HIGHEST`, `HIGHER`, `HIGH`, `NORMAL`, `LOW`, `LOWER`, `LOWEST`, or 0 (first) to 100 (last). Default: the
+    hook's."""
+    ranks: Union[Literal['first', 'all'], None]
+    """Where the hook runs when several processes train together. Default: where its author has chosen, which is
+    the first rank alone for most hooks."""
+    reload: Literal['asked', 'changed', 'never']
+    """When the hook's library is loaded again in mid-run, with the hook's state carried over. With `sha256`:
+    never."""
+    sandbox: Union[bool, HooksItem2Sandbox12, None]
+    """What the process of the hook may use: `true` for the system's libraries and the run's directory alone, or
+    an object with exceptions. Isolates the hook. Default: everything that the run may."""
+    sha256: Union[str, None]
+    """SHA-256 of the library file, as 64 hexadecimal digits."""
+    signed_by: Union[str, None]
+    """Name of the key in `trust.json` that must have signed the library."""
+    streams: Union[List[str], None]
+    """The data sets for whose passes the hook is called: `train`, `val`, `test`, or the task's own names.
+    Default: all."""
+    time_limit: Union[float, None]
+    """Seconds after which one of the hook's calls counts as a hang, which ends the process. Default:
+    `limits.call`."""
+
+
+class HooksItem2Every(TypedDict, total=False):
+    """In which iterations, updates or epochs the hook is called. Default: in all."""
+    epochs: Union[int, None]
+    """Every n training epochs, with their validations."""
+    iterations: Union[int, None]
+    """Every n batches."""
+    offset: int
+    """Which of every n is selected. With 0 (default) the n-th, the 2n-th and so on; with 1 the first, the
+    (n+1)-th and so on."""
+    updates: Union[int, None]
+    """Every n updates of the parameters."""
+
+
+class HooksItem2OnCrash12(TypedDict, total=False):
+    """Restarts, as often as the number says; the next crash disables the hook."""
+    restart: int
+    """Most restarts in a run."""
+
+
+class HooksItem2Sandbox12(TypedDict, total=False):
+    """Rules."""
+    environment: List[str]
+    """Environment variables that it may see, besides those that say where and how a program runs: `PATH`, `HOME`,
+    the locale, numbers of threads."""
+    memory: Union[int, str, None]
+    """Most memory (address space) that library and hook may take, in bytes or as text: `512MiB`, `1GiB`. Default:
+    no limit."""
+    network: bool
+    """Whether it may open sockets."""
+    processes: bool
+    """Whether it may start other programs."""
+    read: List[str]
+    """Files and directories that may be read, besides the system's libraries and the run's directory."""
+    strict: bool
+    """Whether it is an error if the system can't enforce all of it. Linux can from 6.2 on, unless Landlock is
+    turned off."""
+    write: List[str]
+    """Directories that may be written to, besides the run's."""
+
+
+class Limits(TypedDict, total=False):
+    """Time limits for plugins."""
+    call: Union[float, None]
+    """A hook's call that takes longer than this counts as a hang and ends the process. Default: no limit. An
+    entry's `time_limit` takes precedence."""
+    hook_share: float
+    """A hook that takes more than this fraction (0 to 1) of a pass over a phase's data causes a warning."""
+    load: float
+    """Limit for opening the libraries in a trial process; a plugin that takes longer is refused. The environment
+    variable `SCONCE_LOAD_LIMIT` takes precedence."""
+    slow_call: float
+    """A hook's call that takes longer than this causes a warning."""
+
+
+class Loss1CrossEntropy(TypedDict, total=False):
+    """Cross entropy between a logit per class and the target class."""
+    class_weights: Union[Literal['balanced'], List[float], dict, None]
+    """Weights of the classes: a list in the order of the classes, an object by their names, or `'balanced'`.
+    Default: all equal."""
+    ignore_index: Union[int, None]
+    """Target class to ignore: samples or positions with it do not count in loss or metrics. It does not have to
+    be one of the classes."""
+    kind: Literal['cross-entropy']
+    label_smoothing: float
+    """Fraction of the target distribution spread over all classes, from 0 to below 1."""
+
+
+class Loss1BinaryCrossEntropy(TypedDict, total=False):
+    """Binary cross entropy of a logit per target that is 0 (no) or 1 (yes), or a probability."""
+    kind: Literal['binary-cross-entropy']
+    pos_weight: Union[List[float], None]
+    """Weight of yes against no, above 0, for each target. Default: 1."""
+
+
+class Loss1Mse(TypedDict, total=False):
+    """Mean squared error."""
+    kind: Literal['mse']
+
+
+class Loss1L1(TypedDict, total=False):
+    """Mean absolute error."""
+    kind: Literal['l1']
+
+
+class Loss1Huber(TypedDict, total=False):
+    """Huber loss: quadratic for small errors, linear for large ones."""
+    delta: float
+    """Absolute error above which the loss is linear, above 0."""
+    kind: Literal['huber']
+
+
+class MetricsItem2Accuracy(TypedDict, total=False):
+    """For classes: the fraction with the largest logit at the target."""
+    kind: Literal['accuracy']
+
+
+class MetricsItem2TopK(TypedDict, total=False):
+    """For classes: the fraction with the target among the k largest logits, e.g. `top5_accuracy`."""
+    k: int
+    """Number of largest logits, from 1 to below the number of classes."""
+    kind: Literal['top-k']
+
+
+class MetricsItem2Precision(TypedDict, total=False):
+    """For classes: the fraction of predictions of a class that are correct."""
+    average: Literal['macro', 'micro']
+    """Averaging over the classes."""
+    kind: Literal['precision']
+
+
+class MetricsItem2Recall(TypedDict, total=False):
+    """For classes: the fraction of a class's samples that are predicted as that class."""
+    average: Literal['macro', 'micro']
+    """Averaging over the classes."""
+    kind: Literal['recall']
+
+
+class MetricsItem2F1(TypedDict, total=False):
+    """For classes: the harmonic mean of precision and recall."""
+    average: Literal['macro', 'micro']
+    """Averaging over the classes."""
+    kind: Literal['f1']
+
+
+class MetricsItem2ConfusionMatrix(TypedDict, total=False):
+    """For at most 32 classes: how often each class was predicted as each, as `confusion/ACTUAL/PREDICTED`."""
+    kind: Literal['confusion-matrix']
+
+
+class MetricsItem2Perplexity(TypedDict, total=False):
+    """For classes: the exponential of the mean cross entropy."""
+    kind: Literal['perplexity']
+
+
+class MetricsItem2Mae(TypedDict, total=False):
+    """For numeric targets: the mean absolute error."""
+    kind: Literal['mae']
+
+
+class MetricsItem2Rmse(TypedDict, total=False):
+    """For numeric targets: the root mean squared error."""
+    kind: Literal['rmse']
+
+
+class MetricsItem2R2(TypedDict, total=False):
+    """For numeric targets: the coefficient of determination, averaged over the targets."""
+    kind: Literal['r2']
+
+
+class MetricsItem2BinaryAccuracy(TypedDict, total=False):
+    """For targets that are 0 or 1: the fraction of logits on the correct side of 0."""
+    kind: Literal['binary-accuracy']
+
+
+class ModelMlp(TypedDict, total=False):
+    """A multi-layer perceptron."""
+    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    """Nonlinearity between the layers."""
+    dropout: float
+    """Fraction of the hidden layers' outputs dropped during training, from 0 to below 1."""
+    embedding_width: Union[int, None]
+    """Length of the vectors of categories in the columns of `data.embed`. Default: by their number, as in `embed-
+    categories`."""
+    hidden: List[int]
+    """Widths of the hidden layers, first to last; empty for a linear model."""
+    kind: Literal['mlp']
+
+
+class ModelConvnet(TypedDict, total=False):
+    """A convolutional network for images."""
+    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    """Nonlinearity."""
+    batch_norm: bool
+    """Whether each convolution is followed by batch normalisation; it then has no bias."""
+    channels: List[int]
+    """Output channels of the convolutions `conv1`, `conv2`, …."""
+    conv_activation: Union[Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity'], None]
+    """Nonlinearity after the convolutions; `identity` for none. Default: `activation`."""
+    dropout: float
+    """Fraction of the linear layers' outputs dropped during training, from 0 to below 1."""
+    hidden: List[int]
+    """Widths of the linear layers `fc1`, `fc2`, … before the last one."""
+    kernel: Union[int, List[int]]
+    """Kernel size of the convolutions."""
+    kind: Literal['convnet']
+    padding: Union[int, List[int]]
+    """Zero padding of the convolutions."""
+    pool: int
+    """Window size of the max pooling after each convolution; 1 for none."""
+
+
+class ModelResnet(TypedDict, total=False):
+    """A residual network for images."""
+    blocks: List[int]
+    """Number of blocks in each stage. Every stage except the first halves the image and doubles the channels."""
+    kind: Literal['resnet']
+    recompute: bool
+    """Whether the blocks' activations are recomputed in the backward pass instead of kept for it."""
+    stem: Literal['small', 'large']
+    """Layers before the stages."""
+    width: int
+    """Channels of the first stage."""
+
+
+class ModelVit(TypedDict, total=False):
+    """A vision transformer for images."""
+    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    """Nonlinearity."""
+    dropout: float
+    """Fraction of elements dropped during training, from 0 to below 1."""
+    expansion: int
+    """Width of the blocks' hidden linear layers, as a multiple of `width`."""
+    heads: int
+    """Number of attention heads; `width` must be a multiple of it."""
+    kind: Literal['vit']
+    layers: int
+    """Number of blocks of attention and linear layers."""
+    patch: int
+    """Side of a patch, in pixels. Pixels that remain at the right and at the bottom are left out."""
+    recompute: bool
+    """Whether the blocks' activations are recomputed in the backward pass instead of kept for it."""
+    width: int
+    """Length of the vector of each patch."""
+
+
+class ModelGpt(TypedDict, total=False):
+    """A decoder-only transformer for text."""
+    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    """Nonlinearity."""
+    bias: bool
+    """Whether the linear layers have biases; the last has none."""
+    dropout: float
+    """Fraction of elements dropped during training, from 0 to below 1."""
+    expansion: int
+    """Width of the blocks' hidden linear layers, as a multiple of `width`."""
+    heads: int
+    """Number of attention heads; `width` must be a multiple of it."""
+    init_std: Union[float, None]
+    """Standard deviation of all weights' initial values. Default: PyTorch's initialisations."""
+    kind: Literal['gpt']
+    layers: int
+    """Number of blocks of attention and linear layers."""
+    norm: Literal['layer', 'rms']
+    """Normalisation."""
+    positions: Literal['learned', 'rotary']
+    """Encoding of positions."""
+    recompute: bool
+    """Whether the blocks' activations are recomputed in the backward pass instead of kept for it."""
+    width: int
+    """Length of the vector at each position."""
+
+
+class ModelSequential(TypedDict, total=False):
+    """A list of layers that run in order."""
+    kind: Literal['sequential']
+    layers: List[Union[ModelSequentialLayersItemLinear, ModelSequentialLayersItemConv1d, ModelSequentialLayersItemConv2d, ModelSequentialLayersItemMaxPool2d, ModelSequentialLayersItemAvgPool2d, ModelSequentialLayersItemAdaptiveMaxPool2d, ModelSequentialLayersItemAdaptiveAvgPool2d, ModelSequentialLayersItemBatchNorm, ModelSequentialLayersItemLayerNorm, ModelSequentialLayersItemRmsNorm, ModelSequentialLayersItemDropout, ModelSequentialLayersItemEmbedding, ModelSequentialLayersItemEmbedCategories, ModelSequentialLayersItemPositionEmbedding, ModelSequentialLayersItemAttention, ModelSequentialLayersItemActivation, ModelSequentialLayersItemRelu, ModelSequentialLayersItemGelu, ModelSequentialLayersItemSilu, ModelSequentialLayersItemTanh, ModelSequentialLayersItemSigmoid, ModelSequentialLayersItemFlatten, ModelSequentialLayersItemReshape, ModelSequentialLayersItemPositions, ModelSequentialLayersItemMeanPositions, ModelSequentialLayersItemSequential, LayerConfigResidual]]
+    """Layers, from the data's inputs to the outputs that its targets need."""
+
+
+class ModelSequentialLayersItemLinear(TypedDict, total=False):
+    """y = x · Wᵀ + b over the last dimension."""
+    bias: bool
+    """Whether a bias is added."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the weight. Default: PyTorch's."""
+    kind: Literal['linear']
+    name: Union[str, None]
+    """Name of the layer."""
+    outputs: Union[int, None]
+    """Number of outputs. Default: the number that the data's targets need."""
+
+
+class ModelSequentialLayersItemLinearInit1Constant(TypedDict, total=False):
+    """The same value everywhere."""
+    kind: Literal['constant']
+    value: float
+    """Value of every element."""
+
+
+class ModelSequentialLayersItemLinearInit1Uniform(TypedDict, total=False):
+    """Uniform between two values."""
+    high: float
+    """Upper bound, exclusive."""
+    kind: Literal['uniform']
+    low: float
+    """Lower bound, inclusive."""
+
+
+class ModelSequentialLayersItemLinearInit1Normal(TypedDict, total=False):
+    """Normal distribution."""
+    kind: Literal['normal']
+    mean: float
+    """Mean."""
+    std: float
+    """Standard deviation, 0 or more."""
+
+
+class ModelSequentialLayersItemLinearInit1KaimingUniform(TypedDict, total=False):
+    """Uniform, scaled by the number of inputs (He et al., 2015)."""
+    a: float
+    """Negative slope of the nonlinearity that follows the layer."""
+    kind: Literal['kaiming-uniform']
+
+
+class ModelSequentialLayersItemLinearInit1KaimingNormal(TypedDict, total=False):
+    """Normal, scaled by the number of inputs (He et al., 2015)."""
+    a: float
+    """Negative slope of the nonlinearity that follows the layer."""
+    kind: Literal['kaiming-normal']
+
+
+class ModelSequentialLayersItemLinearInit1XavierUniform(TypedDict, total=False):
+    """Uniform, scaled by the numbers of inputs and outputs (Glorot and Bengio, 2010)."""
+    kind: Literal['xavier-uniform']
+
+
+class ModelSequentialLayersItemLinearInit1XavierNormal(TypedDict, total=False):
+    """Normal, scaled by the numbers of inputs and outputs (Glorot and Bengio, 2010)."""
+    kind: Literal['xavier-normal']
+
+
+class ModelSequentialLayersItemConv1d(TypedDict, total=False):
+    """A convolution over sequences of shape (channels, length)."""
+    bias: bool
+    """Whether a bias is added."""
+    channels: int
+    """Number of output channels."""
+    dilation: int
+    """Step from one kernel element to the next."""
+    groups: int
+    """Number of groups into which the channels are divided."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the weight. Default: PyTorch's."""
+    kernel: int
+    """Kernel size."""
+    kind: Literal['conv1d']
+    name: Union[str, None]
+    """Name of the layer."""
+    padding: int
+    """Zeros added on both sides."""
+    stride: int
+    """Step from one window to the next."""
+
+
+class ModelSequentialLayersItemConv2d(TypedDict, total=False):
+    """A convolution over images of shape (channels, height, width)."""
+    bias: bool
+    """Whether a bias is added."""
+    channels: int
+    """Number of output channels."""
+    dilation: Union[int, List[int]]
+    """Step from one kernel element to the next."""
+    groups: int
+    """Number of groups into which the channels are divided."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the weight. Default: PyTorch's."""
+    kernel: Union[int, List[int]]
+    """Kernel size."""
+    kind: Literal['conv2d']
+    name: Union[str, None]
+    """Name of the layer."""
+    padding: Union[int, List[int]]
+    """Zeros added on all sides."""
+    stride: Union[int, List[int]]
+    """Step from one window to the next."""
+
+
+class ModelSequentialLayersItemMaxPool2d(TypedDict, total=False):
+    """The maximum of each window of an image."""
+    kernel: Union[int, List[int]]
+    """Kernel size."""
+    kind: Literal['max-pool2d']
+    name: Union[str, None]
+    """Name of the layer."""
+    padding: Union[int, List[int]]
+    """Padding on all sides, which is never the maximum; at most half of the kernel size."""
+    stride: Union[int, List[int], None]
+    """Step from one window to the next. Default: the kernel size."""
+
+
+class ModelSequentialLayersItemAvgPool2d(TypedDict, total=False):
+    """The mean of each window of an image."""
+    kernel: Union[int, List[int]]
+    """Kernel size."""
+    kind: Literal['avg-pool2d']
+    name: Union[str, None]
+    """Name of the layer."""
+    padding: Union[int, List[int]]
+    """Zeros added on all sides, at most half of the kernel size."""
+    stride: Union[int, List[int], None]
+    """Step from one window to the next. Default: the kernel size."""
+
+
+class ModelSequentialLayersItemAdaptiveMaxPool2d(TypedDict, total=False):
+    """Maxima over a fixed number of windows, which cover an image of any size."""
+    kind: Literal['adaptive-max-pool2d']
+    name: Union[str, None]
+    """Name of the layer."""
+    size: Union[int, List[int]]
+    """Number of windows, which is the size of the output."""
+
+
+class ModelSequentialLayersItemAdaptiveAvgPool2d(TypedDict, total=False):
+    """Means over a fixed number of windows, which cover an image of any size."""
+    kind: Literal['adaptive-avg-pool2d']
+    name: Union[str, None]
+    """Name of the layer."""
+    size: Union[int, List[int]]
+    """Number of windows, which is the size of the output."""
+
+
+class ModelSequentialLayersItemBatchNorm(TypedDict, total=False):
+    """Batch normalisation of each channel; uses running statistics outside training."""
+    epsilon: float
+    """Constant added to the variance; above 0."""
+    kind: Literal['batch-norm']
+    momentum: float
+    """Weight of a batch's statistics when the running ones are updated."""
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemLayerNorm(TypedDict, total=False):
+    """Layer normalisation over the last dimension."""
+    epsilon: float
+    """Constant added to the variance; above 0."""
+    kind: Literal['layer-norm']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemRmsNorm(TypedDict, total=False):
+    """Root mean square normalisation over the last dimension."""
+    epsilon: float
+    """Constant added to the mean square; above 0."""
+    kind: Literal['rms-norm']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemDropout(TypedDict, total=False):
+    """Sets a fraction of the elements to zero during training."""
+    kind: Literal['dropout']
+    name: Union[str, None]
+    """Name of the layer."""
+    share: float
+    """Fraction of elements set to zero, from 0 to below 1."""
+
+
+class ModelSequentialLayersItemEmbedding(TypedDict, total=False):
+    """A learned vector per token."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the table. Default: standard normal."""
+    kind: Literal['embedding']
+    name: Union[str, None]
+    """Name of the layer."""
+    width: int
+    """Length of the vectors."""
+
+
+class ModelSequentialLayersItemEmbedCategories(TypedDict, total=False):
+    """Replaces each category of a table's row by a learned vector: the columns of `data.embed`. Other inputs stay
+    as they are."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the tables. Default: standard normal."""
+    kind: Literal['embed-categories']
+    name: Union[str, None]
+    """Name of the layer."""
+    width: Union[int, None]
+    """Length of the vectors of all columns. Default: 1.6 · categories^0.56, at most 600, for each column."""
+
+
+class ModelSequentialLayersItemPositionEmbedding(TypedDict, total=False):
+    """Adds a learned vector to each position of (length, width)."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the table. Default: standard normal."""
+    kind: Literal['position-embedding']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemAttention(TypedDict, total=False):
+    """Multi-head self-attention over (length, width)."""
+    bias: bool
+    """Whether the projections have biases."""
+    causal: bool
+    """Whether a position attends only to itself and earlier positions."""
+    dropout: float
+    """Fraction of attention weights dropped during training, from 0 to below 1."""
+    heads: int
+    """Number of attention heads; the width must be a multiple of it."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the projections' weights. Default: PyTorch's."""
+    kind: Literal['attention']
+    name: Union[str, None]
+    """Name of the layer."""
+    rotary: bool
+    """Whether queries and keys get rotary position embeddings."""
+
+
+class ModelSequentialLayersItemActivation(TypedDict, total=False):
+    """An elementwise nonlinearity."""
+    function: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    """Function to apply."""
+    kind: Literal['activation']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemRelu(TypedDict, total=False):
+    """max(x, 0)."""
+    kind: Literal['relu']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemGelu(TypedDict, total=False):
+    """x · Φ(x), the exact form with the error function."""
+    kind: Literal['gelu']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemSilu(TypedDict, total=False):
+    """x · σ(x)."""
+    kind: Literal['silu']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemTanh(TypedDict, total=False):
+    """The hyperbolic tangent."""
+    kind: Literal['tanh']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemSigmoid(TypedDict, total=False):
+    """1 / (1 + e⁻ˣ)."""
+    kind: Literal['sigmoid']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemFlatten(TypedDict, total=False):
+    """Flattens a sample to one dimension."""
+    kind: Literal['flatten']
+    name: Union[str, None]
+    """Name of the layer; without a name it is not a module."""
+
+
+class ModelSequentialLayersItemReshape(TypedDict, total=False):
+    """The same elements in another shape."""
+    kind: Literal['reshape']
+    name: Union[str, None]
+    """Name of the layer; without a name it is not a module."""
+    shape: List[int]
+    """New shape of a sample."""
+
+
+class ModelSequentialLayersItemPositions(TypedDict, total=False):
+    """Pixels or patches as a sequence: (channels, height, width) to (height · width, channels), row by row, and
+    (channels, length) to (length, channels)."""
+    kind: Literal['positions']
+    name: Union[str, None]
+    """Name of the layer; without a name it is not a module."""
+
+
+class ModelSequentialLayersItemMeanPositions(TypedDict, total=False):
+    """The mean over the positions of (length, width)."""
+    kind: Literal['mean-positions']
+    name: Union[str, None]
+    """Name of the layer."""
+
+
+class ModelSequentialLayersItemSequential(TypedDict, total=False):
+    """A list of layers that run in order; their names begin with its own."""
+    kind: Literal['sequential']
+    layers: List[LayerConfig]
+    """Layers to run in order."""
+    name: Union[str, None]
+    """Name of the layer."""
+    recompute: bool
+    """Whether the activations inside are recomputed in the backward pass instead of kept for it."""
+
+
+class LayerConfigResidual(TypedDict, total=False):
+    """The input, plus the output of the layers."""
+    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    """Nonlinearity applied to the sum."""
+    kind: Literal['residual']
+    layers: List[LayerConfig]
+    """Layers to run in order."""
+    name: Union[str, None]
+    """Name of the layer, a prefix of the names inside it; without it they have no prefix."""
+    recompute: bool
+    """Whether the activations inside are recomputed in the backward pass instead of kept for it."""
+    shortcut: List[LayerConfig]
+    """Layers applied to the input before it is added. Default: none."""
+
+
+LayerConfig = Union["ModelSequentialLayersItemLinear", "ModelSequentialLayersItemConv1d", "ModelSequentialLayersItemConv2d", "ModelSequentialLayersItemMaxPool2d", "ModelSequentialLayersItemAvgPool2d", "ModelSequentialLayersItemAdaptiveMaxPool2d", "ModelSequentialLayersItemAdaptiveAvgPool2d", "ModelSequentialLayersItemBatchNorm", "ModelSequentialLayersItemLayerNorm", "ModelSequentialLayersItemRmsNorm", "ModelSequentialLayersItemDropout", "ModelSequentialLayersItemEmbedding", "ModelSequentialLayersItemEmbedCategories", "ModelSequentialLayersItemPositionEmbedding", "ModelSequentialLayersItemAttention", "ModelSequentialLayersItemActivation", "ModelSequentialLayersItemRelu", "ModelSequentialLayersItemGelu", "ModelSequentialLayersItemSilu", "ModelSequentialLayersItemTanh", "ModelSequentialLayersItemSigmoid", "ModelSequentialLayersItemFlatten", "ModelSequentialLayersItemReshape", "ModelSequentialLayersItemPositions", "ModelSequentialLayersItemMeanPositions", "ModelSequentialLayersItemSequential", "LayerConfigResidual"]
+
+
+class OptimizerSgd(TypedDict, total=False):
+    """Stochastic gradient descent, optionally with momentum."""
+    dampening: float
+    """Dampening of new gradients in the momentum, from 0 to 1."""
+    groups: List[OptimizerSgdGroupsItem]
+    """Parameter groups with their own learning rate or weight decay."""
+    kind: Literal['sgd']
+    learning_rate: float
+    """The learning rate, above 0."""
+    momentum: float
+    """The momentum, from 0 (none) to below 1."""
+    nesterov: bool
+    """Whether to use Nesterov momentum."""
+    weight_decay: float
+    """Weight decay, added to the gradient; 0 or more."""
+
+
+class OptimizerSgdGroupsItem(TypedDict, total=False):
+    """A parameter group in the manifest."""
+    learning_rate_scale: float
+    """Multiplier of the optimizer's learning rate for this group; 0 or more."""
+    name: str
+    """Unique name; `default` is the group of all other parameters."""
+    parameters: List[str]
+    """Names of the parameters; `*` matches any characters and `?` one, e.g. `fc1.*`. A parameter belongs to the
+    first group that matches it."""
+    weight_decay: Union[float, None]
+    """Weight decay of this group, 0 or more. Default: the optimizer's."""
+
+
+class OptimizerAdam(TypedDict, total=False):
+    """Adam."""
+    beta1: float
+    """Decay rate of the moving average of gradients, from 0 to below 1."""
+    beta2: float
+    """Decay rate of the moving average of squared gradients, from 0 to below 1."""
+    epsilon: float
+    """Constant added to the denominator; above 0."""
+    groups: List[OptimizerSgdGroupsItem]
+    """Parameter groups with their own learning rate or weight decay."""
+    kind: Literal['adam']
+    learning_rate: float
+    """The learning rate, above 0."""
+    weight_decay: float
+    """Weight decay, added to the gradient; 0 or more."""
+
+
+class OptimizerAdamw(TypedDict, total=False):
+    """Adam with decoupled weight decay."""
+    beta1: float
+    """Decay rate of the moving average of gradients, from 0 to below 1."""
+    beta2: float
+    """Decay rate of the moving average of squared gradients, from 0 to below 1."""
+    epsilon: float
+    """Constant added to the denominator; above 0."""
+    groups: List[OptimizerSgdGroupsItem]
+    """Parameter groups with their own learning rate or weight decay."""
+    kind: Literal['adamw']
+    learning_rate: float
+    """The learning rate, above 0."""
+    weight_decay: float
+    """Weight decay, decoupled from the gradient; 0 or more."""
+
+
+class OptimizerRmsprop(TypedDict, total=False):
+    """RMSprop, optionally with momentum."""
+    alpha: float
+    """Decay rate of the moving average of squared gradients, from 0 to below 1."""
+    centered: bool
+    """Whether to normalise by the gradients' variance instead of their mean square."""
+    epsilon: float
+    """Constant added to the denominator; above 0."""
+    groups: List[OptimizerSgdGroupsItem]
+    """Parameter groups with their own learning rate or weight decay."""
+    kind: Literal['rmsprop']
+    learning_rate: float
+    """The learning rate, above 0."""
+    momentum: float
+    """The momentum, from 0 (none) to below 1."""
+    weight_decay: float
+    """Weight decay, added to the gradient; 0 or more."""
+
+
+class OptimizerLion(TypedDict, total=False):
+    """Lion: steps of equal size, by the sign of a moving average."""
+    beta1: float
+    """Weight of the moving average in a step's direction, from 0 to below 1."""
+    beta2: float
+    """Decay rate of the moving average of gradients, from 0 to below 1."""
+    groups: List[OptimizerSgdGroupsItem]
+    """Parameter groups with their own learning rate or weight decay."""
+    kind: Literal['lion']
+    learning_rate: float
+    """The learning rate, above 0."""
+    weight_decay: float
+    """Weight decay, decoupled from the gradient; 0 or more."""
+
+
+class Train(TypedDict, total=False):
+    """How long to train, and in which steps."""
+    accumulate: int
+    """Batches per update of the parameters; remaining batches at the end of an epoch make an update too."""
+    allow_missing_gradients: List[str]
+    """Names of parameters that may have no gradient. Any other parameter without one ends the run in its first
+    iteration."""
+    batch_size: int
+    """Samples per training batch."""
+    check_finite: bool
+    """End the run at the first NaN or infinite training loss or gradient. It ends before that reaches a
+    parameter, and reports the module where it arose. Costs one pass over the gradients."""
+    epochs: int
+    """Number of passes over the training data."""
+    eval_batch_size: Union[int, None]
+    """Samples per batch in validation and test. Default: as in training."""
+    initial_validation: bool
+    """Also validate before the first epoch."""
+    limit_test: Union[int, None]
+    """Test only on the samples of the first `limit_test` batches. Default: all."""
+    limit_train: Union[int, None]
+    """Train only on the samples of the first `limit_train` batches of the data. Default: all."""
+    limit_val: Union[int, None]
+    """Validate only on the samples of the first `limit_val` batches. Default: all."""
+    loader_threads: int
+    """Number of threads that prepare batches in the background; their number does not affect the order. With 0,
+    training waits for each batch."""
+    overfit: Union[int, None]
+    """Train and validate on the samples of this many training batches, without augmentation or test. A model that
+    can't memorise them points to a bug. Default: all the data."""
+    prefetch: Union[int, None]
+    """Maximum number of prepared batches waiting. Default: two per thread, or as many small ones as take 1
+    MiB."""
+    sampling: Literal['once', 'balanced']
+    """How the samples of an epoch are drawn: each `once`, or `balanced`, as many of each class."""
+    test: bool
+    """Test after training, if there is test data."""
+    validate_every: Union[int, TrainValidateEvery2]
+    """When to validate: after every `validate_every` epochs and after the last one, 0 meaning never, or with
+    `{'iterations': n}` after every n training batches and after the last epoch."""
+
+
+class TrainValidateEvery2(TypedDict, total=False):
+    """After a number of iterations."""
+    iterations: int
+    """Validate after each multiple of this many training batches of the run, once the update that contains it is
+    finished, and after the last epoch."""
+
+
+class Weights(TypedDict, total=False):
+    """The initial weights. Default: drawn from the seed."""
+    file: str
+    """A safetensors file with tensors by name, or the directory of a run's checkpoint."""
+    rename: dict
+    """Prefixes of names in the file, each with its replacement in the model, such as `{'backbone.': ''}`; the
+    longest matching prefix applies, and `''` matches every name."""
+    strict: bool
+    """Whether every weight must be present, with no extra ones. If false, matching weights are loaded and the
+    rest is reported."""
