@@ -7,6 +7,8 @@ run of the program, `import sconce` always finds the host's own copy, which has 
 The installed package also trains: `train`, `load`, `check` and `compare`, which open the library that has the code at their first use.
 """
 
+import importlib
+
 from ._errors import (
     ConfigError,
     DataError,
@@ -15,6 +17,7 @@ from ._errors import (
     InstallationError,
     InternalError,
     ManifestError,
+    OrderError,
     PluginError,
     SconceWarning,
     TrainingError,
@@ -39,6 +42,7 @@ __all__ = [
     "InternalError",
     "ManifestError",
     "Module",
+    "OrderError",
     "Outcome",
     "PluginError",
     "SconceWarning",
@@ -51,16 +55,20 @@ __all__ = [
 # What trains, from the subpackage of this name: imported when it is asked for, which hooks never do.
 _TRAINING = ("train", "load", "check", "compare", "Run", "Prediction")
 
+# Hooks in loops of PyTorch's, from the subpackage `loops`.
+_LOOPS = ("Hooks", "LoopHooks")
+
 
 def __getattr__(name):
-    if name not in _TRAINING:
+    part = "training" if name in _TRAINING else "loops" if name in _LOOPS else None
+    if part is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from . import training
+        module = importlib.import_module(f".{part}", __name__)
     except ImportError:
         raise AttributeError(f"`sconce.{name}` is not there inside a run of the program: it is for scripts and notebooks") from None
-    return getattr(training, name)
+    return getattr(module, name)
 
 
 def __dir__():
-    return [*globals(), *_TRAINING]
+    return [*globals(), *_TRAINING, *_LOOPS]

@@ -54,6 +54,10 @@ class HookError(Error):
     hook = None
 
 
+class OrderError(HookError):
+    """A loop that calls hooks itself has left a call out, or made one out of order; the text names it."""
+
+
 class ConfigError(HookError):
     """A problem of the configuration, with the path of the key: `ConfigError("edges[2]", "must be above 0")`."""
 

@@ -1,0 +1,10 @@
+"""Hooks in loops that belong to others: PyTorch's own, Lightning's, Transformers', MMEngine's.
+
+`events` calls the hooks event by event, `tensors` says where PyTorch's tensors lie, and `torch_loop` has `Hooks`, for a loop that you
+write. `sconce.lightning`, `sconce.transformers` and `sconce.mmengine` are each a callback over `events`.
+"""
+
+from .events import LoopHooks
+from .torch_loop import Hooks, Step
+
+__all__ = ["Hooks", "LoopHooks", "Step"]
