@@ -23,7 +23,7 @@ SCONCE_PLUGIN("clip", "0.1.0", "Gradient clipping in C.",
                                              "default": 1
                                            }
                                          }
-                                       })));
+                                       }) SCONCE_ASKS("") SCONCE_READS(SCONCE_NAME("gradients"))));
 
 /* One hook of a run. There may be several: nothing is global. */
 typedef struct clip {

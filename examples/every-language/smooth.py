@@ -6,6 +6,9 @@ import sconce
 
 
 class Smooth(sconce.Hook):
+    asks = []
+    reads = ["loss"]
+
     """Publishes the exponential moving average of the batches' losses."""
 
     @dataclass

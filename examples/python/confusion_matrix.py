@@ -9,6 +9,9 @@ from matplotlib import pyplot  # noqa: E402
 
 
 class ConfusionMatrix(sconce.Hook):
+    asks = []
+    reads = ["outputs", "targets"]
+
     def before_epoch(self, task):
         if task.phase == "val":
             classes = task.facts["classes"]

@@ -8,6 +8,9 @@ import sconce
 
 
 class Notify(sconce.Hook):
+    asks = []
+    reads = []
+
     @dataclass
     class Config:
         url: str

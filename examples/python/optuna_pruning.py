@@ -14,6 +14,9 @@ from optuna.trial import TrialState
 
 
 class Pruning(sconce.Hook):
+    asks = ["stop_after_epoch"]
+    reads = []
+
     @dataclass
     class Config:
         storage: str = "sqlite:///optuna.db"

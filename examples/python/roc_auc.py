@@ -10,6 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 class RocAuc(sconce.Hook):
     publishes = ["roc_auc"]
+    asks = []
+    reads = ["outputs", "targets"]
 
     @dataclass
     class Config:

@@ -7,6 +7,9 @@ import wandb
 
 
 class Wandb(sconce.Hook):
+    asks = []
+    reads = ["loss", "groups"]
+
     @dataclass
     class Config:
         project: str = "sconce"

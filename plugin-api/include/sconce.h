@@ -709,6 +709,15 @@ typedef struct sconce_transport_table {
   "\",\"config_schema\":" schema "}"
 #define SCONCE_METRIC(name) "\"" name "\""
 
+/* Behind a hook's schema: the requests that it makes ("stop", "save_checkpoint", …: the names of SCONCE_STOP and the like), and what
+ * of the loop it reads or changes ("parameters", "gradients", "inputs", "targets", "outputs", "batch", "sample_indices", "optimizer",
+ * "loss", "groups", "ranks", "device"), each by SCONCE_NAME, separated by ",":
+ *   SCONCE_JSON({"type": "object"}) SCONCE_ASKS(SCONCE_NAME("stop")) SCONCE_READS(SCONCE_NAME("loss"))
+ * A loop other than the host's own may lack some, and refuses the hook by these lists before the run; without them it can't know. */
+#define SCONCE_ASKS(names) ",\"asks\":[" names "]"
+#define SCONCE_READS(names) ",\"reads\":[" names "]"
+#define SCONCE_NAME(name) "\"" name "\""
+
 /* The metadata section, once in a library: its name, version and purpose, and its hooks (SCONCE_HOOK, separated by ","). */
 #define SCONCE_PLUGIN(name, version, about, hooks)                                                                     \
   SCONCE_SECTION_BYTES_("{\"name\":\"" name "\",\"version\":\"" version "\",\"about\":\"" about                         \

@@ -87,6 +87,9 @@ pub struct HookMetadata {
     /// ([`Setup::reads`](crate::Setup::reads)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Vec<String>>,
+    /// What of `reads` the hook does without if the loop lacks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub optional: Vec<String>,
     /// JSON Schema of the hook's configuration, in the section of plugins that can't compute it (in C); null otherwise.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub config_schema: Value,
@@ -100,6 +103,15 @@ pub struct HookMetadata {
         skip_serializing_if = "HookRanks::is_first"
     )]
     pub ranks: HookRanks,
+}
+
+impl HookMetadata {
+    /// What of the loop the hook can't do without, by [name](crate::ext::Readable::name): `reads` without what is optional.
+    pub fn needs(&self) -> Option<impl Iterator<Item = &str>> {
+        let is_needed = |name: &&String| !self.optional.contains(*name);
+        let reads = self.reads.as_ref()?;
+        Some(reads.iter().filter(is_needed).map(String::as_str))
+    }
 }
 
 /// Where a hook runs when several processes train together.
@@ -186,9 +198,13 @@ mod tests {
             !written.contains("asks") && !written.contains("reads"),
             "{written}"
         );
-        let newer = read(r#", "asks": ["stop", "make_tea"], "reads": []"#);
-        let asks = Some(vec!["stop".to_owned(), "make_tea".to_owned()]);
-        assert_eq!((newer.asks, newer.reads), (asks, Some(Vec::new())));
+        let newer = read(
+            r#", "asks": ["stop", "make_tea"], "reads": ["loss", "tea"], "optional": ["tea"]"#,
+        );
+        let needs = newer.needs().expect("it is known");
+        assert_eq!(needs.collect::<Vec<_>>(), ["loss"]);
+        let asks = vec!["stop".to_owned(), "make_tea".to_owned()];
+        assert_eq!(newer.asks, Some(asks));
     }
 
     #[test]

@@ -77,6 +77,7 @@
 )]
 
 mod after_training;
+mod any_loop;
 mod arguments;
 mod author;
 mod autoencoder;

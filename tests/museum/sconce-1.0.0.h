@@ -380,6 +380,8 @@ typedef struct sconce_values_table {
 #define SCONCE_RENEW_STATISTICS 22u /* number: training samples, 0 for all */
 #define SCONCE_DECLARE_METRIC 23u   /* at creation; text: a metric that the hook publishes, or a pattern for several */
 #define SCONCE_SET_WEIGHT_DECAY 24u /* number; text: a group, or empty for all */
+#define SCONCE_DECLARE_ASKS 25u     /* at creation; text: the only requests with this configuration, as "stop,freeze" */
+#define SCONCE_DECLARE_READS 26u    /* at creation; text: all that it reads of the loop, as "inputs,gradients" */
 
 /* Requests that a hook may make to the run; the set of requests is open. */
 #define SCONCE_REQUESTS_ID "sconce.requests/1"
@@ -706,6 +708,15 @@ typedef struct sconce_transport_table {
   "],\"requires\":[" extensions "],\"publishes\":[" metrics "],\"ranks\":\"" ranks                                       \
   "\",\"config_schema\":" schema "}"
 #define SCONCE_METRIC(name) "\"" name "\""
+
+/* Behind a hook's schema: the requests that it makes ("stop", "save_checkpoint", …: the names of SCONCE_STOP and the like), and what
+ * of the loop it reads or changes ("parameters", "gradients", "inputs", "targets", "outputs", "batch", "sample_indices", "optimizer",
+ * "loss", "groups", "ranks", "device"), each by SCONCE_NAME, separated by ",":
+ *   SCONCE_JSON({"type": "object"}) SCONCE_ASKS(SCONCE_NAME("stop")) SCONCE_READS(SCONCE_NAME("loss"))
+ * A loop other than the host's own may lack some, and refuses the hook by these lists before the run; without them it can't know. */
+#define SCONCE_ASKS(names) ",\"asks\":[" names "]"
+#define SCONCE_READS(names) ",\"reads\":[" names "]"
+#define SCONCE_NAME(name) "\"" name "\""
 
 /* The metadata section, once in a library: its name, version and purpose, and its hooks (SCONCE_HOOK, separated by ","). */
 #define SCONCE_PLUGIN(name, version, about, hooks)                                                                     \

@@ -73,7 +73,11 @@ fn record(task: &mut TaskView<'_>, detail: &str) {
     CALLS.lock().expect("no panic").push(line);
 }
 
-#[hook(name = "recorder", about = "Writes down every call.")]
+#[hook(
+    name = "recorder",
+    about = "Writes down every call.",
+    reads = [gradients, batch, loss]
+)]
 impl Hook for Recorder {
     type Config = Orders;
 

@@ -20,7 +20,7 @@ pub fn load(directory: &Path) -> std::result::Result<(Batches, Batches), Box<dyn
     let config = if images.exists() {
         json!({"kind": "idx", "images": images, "labels": labels, "val": {"count": 1000}})
     } else {
-        json!({"kind": "digits", "train": 2000, "val": 500})
+        json!({"kind": "synthetic-digits", "train": 2000, "val": 500})
     };
     let splits = sconce_data::load(&serde_json::from_value(config)?, Path::new("."), 1)?;
     let validation = splits.val.ok_or("the data have no validation")?;

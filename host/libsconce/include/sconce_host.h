@@ -122,6 +122,9 @@ sconce_host_result sconce_host_end_evaluation(sconce_host *host);
 /* The epoch and its validation are over. Returns as end_batch. */
 sconce_host_result sconce_host_end_cycle(sconce_host *host);
 
+/* The training is over; a test may follow. */
+sconce_host_result sconce_host_end_training(sconce_host *host);
+
 /* Sets a metric of the pass in progress: its value over the batches until now. */
 sconce_host_result sconce_host_metric(sconce_host *host, const char *name, double value);
 /* The learning rate of a group (NULL: the default group), which hooks may have set; negative if there is no such group. */

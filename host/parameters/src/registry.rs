@@ -194,7 +194,8 @@ impl Parameters {
 
     fn add(&mut self, name: String, var: Var, kind: ParameterKind) {
         self.places.insert(name.clone(), self.entries.len());
-        self.variables.insert(var.as_tensor().id(), self.entries.len());
+        self.variables
+            .insert(var.as_tensor().id(), self.entries.len());
         self.entries.push(Parameter {
             name,
             var,

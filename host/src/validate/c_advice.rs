@@ -83,6 +83,10 @@ const ADVICE: &[(&str, &str)] = &[
          `default: return SCONCE_UNSUPPORTED;`.",
     ),
     (
+        "lifecycle.asks",
+        "Add it to `SCONCE_ASKS`, behind the hook's schema.",
+    ),
+    (
         "lifecycle.ranks",
         "Declare it by `SCONCE_HOOK_ON_ALL_RANKS`.",
     ),

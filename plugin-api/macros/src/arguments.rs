@@ -1,8 +1,12 @@
 //! Arguments of `#[hook(…)]`.
 
+use std::collections::BTreeSet;
+
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, ExprField, ExprLit, Ident, Lit, LitStr, Member, Result, Token};
+
+use crate::uses;
 
 /// The arguments in parentheses, validated.
 #[derive(Default)]
@@ -12,10 +16,29 @@ pub(crate) struct Arguments {
     pub(crate) priority: u8,
     pub(crate) publishes: Vec<String>,
     pub(crate) requires: Vec<String>,
+    /// Requests, beyond those that the block's text says.
+    pub(crate) asks: Listed,
+    /// What is read of the loop, beyond what the block's text says.
+    pub(crate) reads: Listed,
+    /// What is read of the loop if it has it.
+    pub(crate) optional: BTreeSet<&'static str>,
     /// Whether it runs on all ranks, rather than on the first alone.
     pub(crate) on_all_ranks: bool,
     /// The fields that are its state.
     pub(crate) state: Vec<Field>,
+}
+
+/// Names that the attribute adds to those found in the block's text.
+pub(crate) enum Listed {
+    Also(BTreeSet<&'static str>),
+    /// They are known at the hook's creation alone.
+    Unknown,
+}
+
+impl Default for Listed {
+    fn default() -> Self {
+        Listed::Also(BTreeSet::new())
+    }
 }
 
 /// A part of the hook's state.
@@ -84,6 +107,9 @@ impl Arguments {
             "priority" => self.priority = priority(value)?,
             "publishes" => self.publishes = strings(value)?,
             "requires" => self.requires = strings(value)?,
+            "asks" => self.asks = listed(value, "a request", &uses::requests())?,
+            "reads" => self.reads = listed(value, "a part of the loop", &uses::parts())?,
+            "optional" => self.optional = known(value, "a part of the loop", &uses::parts())?,
             "ranks" => self.on_all_ranks = is_all(value)?,
             "state" => self.state = fields(value)?,
             other => {
@@ -91,7 +117,7 @@ impl Arguments {
                     key.span(),
                     format!(
                         "`#[hook]` has no argument `{other}`; \
-                         it has name, about, priority, publishes, requires, ranks, state"
+                         it has name, about, priority, publishes, requires, asks, reads, optional, ranks, state"
                     ),
                 ));
             }
@@ -122,6 +148,39 @@ fn strings(value: &Expr) -> Result<Vec<String>> {
             "a list of string literals belongs here: `[\"one\", \"two\"]`",
         )),
     }
+}
+
+/// A list of names among these, or `unknown`.
+fn listed(value: &Expr, what: &str, names: &BTreeSet<&'static str>) -> Result<Listed> {
+    match value {
+        Expr::Path(path) if path.path.is_ident("unknown") => Ok(Listed::Unknown),
+        value => Ok(Listed::Also(known(value, what, names)?)),
+    }
+}
+
+/// Names among these: one, or a list of them.
+fn known(
+    value: &Expr,
+    what: &str,
+    names: &BTreeSet<&'static str>,
+) -> Result<BTreeSet<&'static str>> {
+    let elements = match value {
+        Expr::Array(array) => array.elems.iter().collect(),
+        one => vec![one],
+    };
+    let find = |element: &Expr| {
+        let name = match element {
+            Expr::Path(path) => path.path.get_ident().map(Ident::to_string),
+            _ => None,
+        };
+        let found = names.get(&*name.unwrap_or_default()).copied();
+        found.ok_or_else(|| {
+            let all: Vec<&str> = names.iter().copied().collect();
+            let message = format!("not the name of {what}; there are: {}", all.join(", "));
+            Error::new_spanned(element, message)
+        })
+    };
+    elements.into_iter().map(find).collect()
 }
 
 /// Fields by name: one, or a list of them.

@@ -1,12 +1,15 @@
 //! Expansion of an `impl Hook for …` block to the block and its `HookKind` implementation.
 
+use std::collections::BTreeSet;
+
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, Ident, ImplItem, ItemImpl, parse_quote};
 
-use crate::arguments::{Arguments, Field};
+use crate::arguments::{Arguments, Field, Listed};
 use crate::points::{self, PointMethod};
+use crate::uses::Uses;
 
 /// The unchanged block (with a default `Config` if it has none) and its `HookKind` implementation.
 ///
@@ -195,7 +198,7 @@ fn unknown(name: &Ident) -> Error {
 fn kind(arguments: &Arguments, block: &ItemImpl, methods: &[&PointMethod]) -> TokenStream {
     let self_type = &block.self_ty;
     let name = &arguments.name;
-    let metadata = metadata(arguments, methods);
+    let metadata = metadata(arguments, &Uses::of(block), methods);
     let arms = methods.iter().map(|point| arm(point));
     quote! {
         impl ::sconce_plugin_api::HookKind for #self_type {
@@ -239,7 +242,7 @@ fn arm(point: &PointMethod) -> TokenStream {
 /// The `HookMetadata` as JSON.
 ///
 /// Written here: with `serde_json` every plugin's build would compile it once more, for the compiler.
-fn metadata(arguments: &Arguments, methods: &[&PointMethod]) -> String {
+fn metadata(arguments: &Arguments, in_block: &Uses, methods: &[&PointMethod]) -> String {
     let mut methods: Vec<_> = methods.iter().collect();
     methods.sort_by_key(|point| point.number);
     let points: Vec<_> = methods
@@ -251,15 +254,40 @@ fn metadata(arguments: &Arguments, methods: &[&PointMethod]) -> String {
     } else {
         ""
     };
+    let reads = all_of(&arguments.reads, &in_block.reads).map(|mut reads| {
+        reads.extend(&arguments.optional);
+        reads
+    });
+    let optional = Some(arguments.optional.clone()).filter(|names| !names.is_empty());
     format!(
-        r#"{{"about":{},"name":{},"points":[{}],"priority":{},"publishes":{}{ranks},"requires":{}}}"#,
+        r#"{{"about":{}{},"name":{},"points":[{}],"priority":{},"publishes":{}{ranks}{}{},"requires":{}}}"#,
         string(&arguments.about),
+        member("asks", all_of(&arguments.asks, &in_block.asks)),
         string(&arguments.name),
         points.join(","),
         arguments.priority,
         strings(&arguments.publishes),
+        member("optional", optional),
+        member("reads", reads),
         strings(&arguments.requires),
     )
+}
+
+/// What the attribute lists and what is found in the block; `None` if that is not known.
+fn all_of(listed: &Listed, in_block: &BTreeSet<&'static str>) -> Option<BTreeSet<&'static str>> {
+    match listed {
+        Listed::Also(more) => Some(more.union(in_block).copied().collect()),
+        Listed::Unknown => None,
+    }
+}
+
+/// A member of an object whose value is names, which need no escapes; nothing if there is none.
+fn member(key: &str, names: Option<BTreeSet<&'static str>>) -> String {
+    let Some(names) = names else {
+        return String::new();
+    };
+    let names: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    format!(",\"{key}\":[{}]", names.join(","))
 }
 
 /// A list of strings as JSON.

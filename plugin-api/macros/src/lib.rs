@@ -4,6 +4,7 @@ mod arguments;
 mod expand;
 mod extension;
 mod points;
+mod uses;
 
 use proc_macro::TokenStream;
 use syn::{ItemImpl, ItemTrait, parse_macro_input};
@@ -22,11 +23,20 @@ use syn::{ItemImpl, ItemTrait, parse_macro_input};
 /// | `priority` | `HIGHEST`, `HIGHER`, `HIGH`, `NORMAL` (default), `LOW`, `LOWER`, `LOWEST`, or 0 to 100 |
 /// | `publishes` | names of the metrics that it publishes: `["grad_norm"]` |
 /// | `requires` | host extensions that it requires: `["sconce.metrics/1"]` |
+/// | `asks` | requests that functions outside the block make: `[stop, save_checkpoint]` |
+/// | `reads` | what of the loop functions outside the block read or change: `[gradients, loss]` |
+/// | `optional` | what of `reads` it does without if the loop lacks it: `[targets]` |
 /// | `state` | the fields that are the hook's state: `counters`, or `[best, inner.waited]`; see [`state`](../sconce_plugin_api/state/index.html) |
 /// | `ranks` | where it runs when several processes train together: `"first"` (default) or `"all"` |
 ///
 /// The hook is called at the mount points whose methods the block contains. A block without `type Config`
 /// gets `type Config = NoConfig`.
+///
+/// What the block's own methods ask for and read is found in their text. For the rest `asks` and `reads` list the names of
+/// [`Request`](../sconce_plugin_api/ext/enum.Request.html) and [`Readable`](../sconce_plugin_api/ext/enum.Readable.html). A loop
+/// other than Sconce's own may lack some of it, and refuses the hook by these lists before a run. The test kit fails a hook that
+/// uses what is not in them. For a hook that knows only at its creation what it uses there is `asks = unknown`, and then
+/// [`Setup::asks`](../sconce_plugin_api/struct.Setup.html#method.asks).
 ///
 /// A hook that changes parameters or gradients, or that counts the batches it sees, has `ranks = "all"`: otherwise
 /// other ranks would train without its changes, and their batches would be missing. All others run on the first rank

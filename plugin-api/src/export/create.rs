@@ -179,7 +179,7 @@ mod tests {
         count: u32,
     }
 
-    #[crate::hook(name = "any", about = "Any \"hook\" \\ a\tlong\u{1}é\n", publishes = ["a", "b"], ranks = "all")]
+    #[crate::hook(name = "any", about = "Any \"hook\" \\ a\tlong\u{1}é\n", publishes = ["a", "b"], ranks = "all", asks = stop)]
     impl Hook for Any {
         type Config = Config;
 
@@ -197,6 +197,8 @@ mod tests {
         assert_eq!(read.publishes, ["a", "b"]);
         assert_eq!(read.ranks, HookRanks::All);
         assert!(read.requires.is_empty() && read.points.is_empty());
+        let asks = Some(vec!["stop".to_owned()]);
+        assert_eq!((read.asks, read.reads), (asks, Some(Vec::new())));
     }
 
     #[test]

@@ -255,7 +255,7 @@ mod tests {
                     Request::PublishWeights => "PublishesWeights",
                     Request::ListenAtModules => "ChoosesModules",
                     Request::RenewStatistics => "RenewsStatistics",
-                    Request::LeaveOutPoint | Request::DeclareMetric => return None,
+                    request if request.is_of_creation() => return None,
                     _ => "BetweenIterations",
                 },
             ))

@@ -17,7 +17,7 @@ use super::schema;
 use super::script::ScriptedRun;
 use super::seen::{Directory, RunEnd, Seen};
 use super::stage::{FakeEntry, FakeGroup, FakeRun};
-use super::tables::Uses;
+use super::uses::Uses;
 use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::export::Kind;

@@ -199,6 +199,7 @@ mod serve;
 mod stage;
 #[expect(unsafe_code, reason = "plays the host")]
 mod tables;
+mod uses;
 mod values;
 
 pub use failed::Failed;

@@ -255,7 +255,7 @@ mod tests {
         point: u32,
     }
 
-    #[hook(name = "gatherer", about = "Gathers.", ranks = "all")]
+    #[hook(name = "gatherer", about = "Gathers.", reads = ranks, ranks = "all")]
     impl Hook for Gatherer {
         type Config = At;
 

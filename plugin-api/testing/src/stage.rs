@@ -9,7 +9,7 @@ use super::fake::Fake;
 use super::fake_ranks::FakeRanks;
 use super::place::CallPosition;
 use super::seen::{Change, Seen};
-use super::tables::Uses;
+use super::uses::Uses;
 use super::values::FakeValues;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::ext::{Asked, Collection, why_not_changed_on_first};

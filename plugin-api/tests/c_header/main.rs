@@ -315,7 +315,8 @@ fn the_header_for_cpp_compiles() {
 const CPP: &str = r#"
 #include "sconce.hpp"
 SCONCE_PLUGIN("p", "0.1.0", "A test.",
-              SCONCE_HOOK("h", "A test.", 30, SCONCE_AT(AFTER_ITER, "after_iter"), SCONCE_JSON({"type": "object"})));
+              SCONCE_HOOK("h", "A test.", 30, SCONCE_AT(AFTER_ITER, "after_iter"), SCONCE_JSON({"type": "object"})
+                          SCONCE_ASKS(SCONCE_NAME("stop") "," SCONCE_NAME("freeze")) SCONCE_READS(SCONCE_NAME("loss"))));
 class H : public sconce::hook {
  public:
   explicit H(const sconce::setup &setup) : every_(setup.number("/every", 1)), name_(setup.string("/name", "n")) {

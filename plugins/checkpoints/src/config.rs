@@ -122,6 +122,24 @@ pub(crate) enum OnFailure {
 }
 
 impl Config {
+    /// What the hook asks for with this configuration.
+    pub(crate) fn asks(&self) -> Vec<&'static str> {
+        let save = if self.background {
+            "save_in_background"
+        } else {
+            "save_checkpoint"
+        };
+        let asks = [
+            (true, save),
+            (true, "copy_checkpoint"),
+            (true, "delete_checkpoint"),
+            (!self.publish.is_empty(), "publish_weights"),
+            (self.load_best, "load_parameters"),
+        ];
+        let asks = asks.into_iter().filter(|(is_asked, _)| *is_asked);
+        asks.map(|(_, name)| name).collect()
+    }
+
     /// Rejects invalid values and fills in defaults that depend on other options.
     pub(crate) fn checked(mut self) -> Result<Config> {
         let default = u64::from(self.iterations.is_none() && self.minutes.is_none());

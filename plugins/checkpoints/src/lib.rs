@@ -322,7 +322,8 @@ fn values<'a>(task: &TaskView<'_>, metric: Option<(&'a str, f64)>) -> Values<'a>
     about = "Saves checkpoints by epochs, iterations, minutes and metrics, and keeps the ones wanted.",
     priority = LOWER,
     requires = ["sconce.requests/1", "sconce.values/1"],
-    state = [state, pending]
+    state = [state, pending],
+    asks = [save_checkpoint, save_in_background, copy_checkpoint, delete_checkpoint, publish_weights, load_parameters]
 )]
 impl Hook for Checkpoints {
     type Config = Config;
@@ -330,6 +331,7 @@ impl Hook for Checkpoints {
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let config = config.checked()?;
         config.check_run(setup)?;
+        setup.asks(&config.asks())?;
         Ok(Checkpoints {
             name: setup.name().to_owned(),
             tags: tags::assign(&config, setup)?,
@@ -595,7 +597,12 @@ mod tests {
     /// The hook with a request of which no report will come: the run that made it has failed.
     struct Waiting(Checkpoints);
 
-    #[hook(name = "waiting", about = "Waits for a save.", priority = LOWER)]
+    #[hook(
+        name = "waiting",
+        about = "Waits for a save.",
+        priority = LOWER,
+        asks = [save_checkpoint, save_in_background, copy_checkpoint, delete_checkpoint, publish_weights, load_parameters]
+    )]
     impl Hook for Waiting {
         type Config = Config;
 

@@ -57,7 +57,9 @@ struct Console {
 #[hook(
     name = "console",
     about = "Prints loss, metrics, learning rate, speed and time left, by iterations and epochs.",
-    priority = LOW
+    priority = LOW,
+    reads = groups,
+    optional = loss
 )]
 impl Hook for Console {
     type Config = Config;

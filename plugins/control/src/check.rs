@@ -87,7 +87,8 @@ impl Check {
     name = "check",
     about = "Fails the run where a metric does not reach what it must.",
     priority = LOWEST,
-    state = state
+    state = state,
+    asks = stop
 )]
 impl Hook for Check {
     type Config = Config;
@@ -101,6 +102,9 @@ impl Hook for Check {
             bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
         };
         config.monitor.check(setup, Phase::Val)?;
+        if !config.stop_when_reached && config.otherwise != Otherwise::Stop {
+            setup.asks(&[])?;
+        }
         let epochs = setup.plan()?.map(|plan| plan.epochs);
         if let (Some(by), Some(epochs)) = (config.by_epoch, epochs)
             && by > epochs

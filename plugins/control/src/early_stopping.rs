@@ -215,6 +215,7 @@ impl Hook for EarlyStopping {
         warn_of_too_few(&config, setup)?;
         if !config.restore_best {
             setup.leave_out(Point::AfterSaveCheckpoint);
+            setup.asks(&["stop"])?;
         }
         Ok(EarlyStopping {
             name: setup.name().to_owned(),

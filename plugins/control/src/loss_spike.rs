@@ -201,7 +201,9 @@ impl LossSpike {
     name = "loss-spike",
     about = "Finds batches whose loss jumps, names them, and leaves them out, goes back or stops.",
     priority = HIGH,
-    ranks = "all"
+    ranks = "all",
+    asks = [stop, skip_update, save_checkpoint, roll_back, set_learning_rate],
+    reads = [groups, parameters]
 )]
 impl Hook for LossSpike {
     type Config = Config;
@@ -222,9 +224,23 @@ impl Hook for LossSpike {
                 setup.leave_out(point);
             }
         }
+        let roll_back = RollBack::new(&config.roll_back, setup, 1.0)?;
+        let mut reads = vec!["loss"];
+        match config.action {
+            Action::Warn => setup.asks(&[])?,
+            Action::SkipUpdate => setup.asks(&["skip_update"])?,
+            Action::Stop => setup.asks(&["stop"])?,
+            Action::RollBack => {
+                let of_batches = ["skip_update", "skip_batch"].into_iter();
+                let asks: Vec<&str> = of_batches.chain(roll_back.asks()).collect();
+                setup.asks(&asks)?;
+                reads.extend(roll_back.reads());
+            }
+        }
+        setup.reads(&reads)?;
         let file = format!("{}.jsonl", setup.name());
         Ok(LossSpike {
-            roll_back: RollBack::new(&config.roll_back, setup, 1.0)?,
+            roll_back,
             config,
             log: LogFile::new(setup.path_below("name", file)?),
             losses: Losses::default(),

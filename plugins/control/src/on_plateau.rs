@@ -167,7 +167,9 @@ impl OnPlateau {
     name = "on-plateau",
     about = "Stops, lowers the learning rate or saves when a metric's short mean is no better than its long one.",
     priority = LOWEST,
-    state = state
+    state = state,
+    asks = [stop, save_checkpoint, set_learning_rate],
+    reads = groups
 )]
 impl Hook for OnPlateau {
     type Config = Config;
@@ -195,6 +197,14 @@ impl Hook for OnPlateau {
                 "it can't find a plateau: `long_term` is {}, and `{}` has {passes} values in this run",
                 config.long_term, config.monitor
             ));
+        }
+        match config.action {
+            Action::Stop => setup.asks(&["stop"])?,
+            Action::LowerRate => setup.asks(&["set_learning_rate"])?,
+            Action::Save => setup.asks(&["save_checkpoint"])?,
+        }
+        if config.action != Action::LowerRate {
+            setup.reads(&[])?;
         }
         let (unused, action): (&[&str], _) = match config.action {
             Action::Stop => (&["factor", "min_rate", "tag", "times"], "stop"),

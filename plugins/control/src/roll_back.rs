@@ -78,6 +78,25 @@ impl RollBack {
         })
     }
 
+    /// What it asks for.
+    pub(crate) fn asks(&self) -> impl Iterator<Item = &'static str> {
+        let saves = self.save_every.map(|_| "save_checkpoint");
+        let lowers = self.lowers().then_some("set_learning_rate");
+        ["roll_back"].into_iter().chain(saves).chain(lowers)
+    }
+
+    /// What of the loop it reads.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = &'static str> {
+        let searched = self.save_every.map(|_| "parameters");
+        let lowered = self.lowers().then_some("groups");
+        searched.into_iter().chain(lowered)
+    }
+
+    /// Whether a rollback lowers the learning rates.
+    fn lowers(&self) -> bool {
+        (self.factor - 1.0).abs() >= f64::EPSILON
+    }
+
     /// Called at `before_epoch`: saves the checkpoint to roll back to.
     pub(crate) fn keep(&mut self, task: &mut At<'_, impl BetweenIterations>) -> Result<()> {
         if task.phase() != Phase::Train {
@@ -159,7 +178,7 @@ impl RollBack {
         }
         let is_ours = checkpoint.asked_by == self.hook && self.has_begun;
         let steps = self.done.saturating_sub(self.lowered);
-        if !is_ours || steps == 0 || (self.factor - 1.0).abs() < f64::EPSILON {
+        if !is_ours || steps == 0 || !self.lowers() {
             return Ok(());
         }
         let factor = self.factor.powi(i32::try_from(steps).unwrap_or(i32::MAX));

@@ -85,6 +85,36 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// Declares what this configuration asks for and reads.
+    fn declare(&self, setup: &Setup<'_>, roll_back: &RollBack) -> Result<()> {
+        let watched = [
+            (Watched::Loss, "loss"),
+            (Watched::Outputs, "outputs"),
+            (Watched::Gradients, "gradients"),
+            (Watched::Parameters, "parameters"),
+        ];
+        let watched = watched.into_iter();
+        let mut reads: Vec<&str> = watched
+            .filter(|(watched, _)| self.watch.contains(watched))
+            .map(|(_, name)| name)
+            .collect();
+        if self.dump > 0 {
+            reads.push("batch");
+        }
+        match self.action {
+            Action::Fail => setup.asks(&[])?,
+            Action::Stop => setup.asks(&["stop"])?,
+            Action::SkipUpdate => setup.asks(&["skip_update"])?,
+            Action::RollBack => {
+                setup.asks(&roll_back.asks().collect::<Vec<_>>())?;
+                reads.extend(roll_back.reads());
+            }
+        }
+        setup.reads(&reads)
+    }
+}
+
 /// See the [module](self).
 pub(crate) struct StopOnNan {
     config: Config,
@@ -211,7 +241,9 @@ impl StopOnNan {
     priority = HIGH,
     requires = ["sconce.tensors/1", "sconce.vectors/1"],
     ranks = "all",
-    state = [row, dumped, roll_back]
+    state = [row, dumped, roll_back],
+    asks = [stop, skip_update, save_checkpoint, roll_back, set_learning_rate],
+    reads = [batch, outputs, groups]
 )]
 impl Hook for StopOnNan {
     type Config = Config;
@@ -249,6 +281,8 @@ impl Hook for StopOnNan {
                 setup.leave_out(point);
             }
         }
+        let way_back = RollBack::new(&config.roll_back, setup, 0.5)?;
+        config.declare(setup, &way_back)?;
         let infinite = config.infinite;
         let of_name =
             |collection, name| Search::through(Vectors::named(collection, [name]), infinite);
@@ -259,7 +293,7 @@ impl Hook for StopOnNan {
             directory: setup.path_below("name", setup.name())?,
             dumped: 0,
             written: 0,
-            roll_back: RollBack::new(&config.roll_back, setup, 0.5)?,
+            roll_back: way_back,
             outputs: of_name(Collection::Batch, "outputs"),
             gradients: Search::through_all(Collection::Gradients, infinite),
             parameters: Search::through_all(Collection::Parameters, infinite),

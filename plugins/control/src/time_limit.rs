@@ -109,12 +109,16 @@ impl TimeLimit {
 #[hook(
     name = "time-limit",
     about = "Stops the run when its time is over, with a checkpoint if one wants it.",
-    priority = LOWEST
+    priority = LOWEST,
+    asks = [stop, save_checkpoint]
 )]
 impl Hook for TimeLimit {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        if config.save.is_none() {
+            setup.asks(&["stop"])?;
+        }
         let limit = config.hours * 3600.0 + config.minutes * 60.0 + config.seconds;
         if !limit.is_finite() || limit <= 0.0 {
             bail!("`hours`, `minutes` and `seconds` together must be above 0, found {limit} s");

@@ -144,7 +144,9 @@ fn is_training(task: &TaskView<'_>) -> bool {
     name = "anomaly",
     about = "Names the module that makes the first value that is infinite or NaN.",
     priority = HIGHEST,
-    ranks = "all"
+    ranks = "all",
+    asks = stop,
+    optional = [loss, targets]
 )]
 impl Hook for Anomaly {
     type Config = Config;
@@ -161,6 +163,13 @@ impl Hook for Anomaly {
         if !config.backward {
             setup.leave_out(Point::ModuleBackward);
             setup.leave_out(Point::AfterBackward);
+        }
+        let forward = ["inputs", "outputs", "parameters", "loss", "targets"];
+        let reads = forward.iter().filter(|_| config.forward);
+        let reads = reads.chain(["gradients"].iter().filter(|_| config.backward));
+        setup.reads(&reads.copied().collect::<Vec<_>>())?;
+        if config.action != Action::Stop {
+            setup.asks(&[])?;
         }
         Ok(Anomaly {
             config,
@@ -248,9 +257,13 @@ impl Hook for Anomaly {
         }
         match task.loss() {
             Some(loss) if loss.is_nan() || self.config.infinite && loss.is_infinite() => {
-                let targets = match self.bad(&task.targets()?)? {
-                    Some(bad) => format!("the targets have {bad}"),
-                    None => "outputs and targets are finite".to_owned(),
+                // Not every loop shows its targets.
+                let targets = task.targets().ok();
+                let bad = targets.map(|targets| self.bad(&targets)).transpose()?;
+                let targets = match bad {
+                    Some(Some(bad)) => format!("the targets have {bad}"),
+                    Some(None) => "outputs and targets are finite".to_owned(),
+                    None => "the outputs are finite".to_owned(),
                 };
                 self.meet(task, &format!("in the loss, which is {loss}; {targets}"))
             }

@@ -222,7 +222,8 @@ impl GradientFlow {
     name = "gradient-flow",
     about = "Writes and draws the norms of the gradients of each module; warns of vanishing ones.",
     priority = HIGHEST,
-    state = [flows, stride, looks, log]
+    state = [flows, stride, looks, log],
+    reads = [gradients, parameters]
 )]
 impl Hook for GradientFlow {
     type Config = Config;

@@ -159,7 +159,8 @@ impl OverfitCheck {
     name = "overfit-check",
     about = "Asks that one batch can be learned by heart, and says what keeps it from being.",
     priority = LOW,
-    state = state
+    state = state,
+    reads = groups
 )]
 impl Hook for OverfitCheck {
     type Config = Config;

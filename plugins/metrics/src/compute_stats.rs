@@ -10,7 +10,7 @@ use sconce_plugin_api::prelude::*;
 use crate::contributions::{Contributions, are_divided};
 use crate::phases::{self, ByPhase, PhaseName};
 use crate::statistics::{Aggregate, Statistics};
-use crate::variables::Variable;
+use crate::variables::{self, Variable};
 use crate::watched::{AllWatched, Watched};
 
 /// Which statistics of which variables are published.
@@ -99,12 +99,14 @@ impl ComputeStats {
         "*/mean", "*/std", "*/var", "*/min", "*/max", "*/median", "*/sum", "*/nan_count", "*/nan_fraction"
     ],
     ranks = "all",
-    state = watched
+    state = watched,
+    reads = [batch, inputs, targets, outputs, sample_indices, ranks]
 )]
 impl Hook for ComputeStats {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        variables::declare(setup, config.variables.keys().map(String::as_str))?;
         let watched = (config.variables.iter()).map(|(name, aggregates)| Watched {
             variable: Variable::new(name),
             wanted: Wanted {

@@ -165,7 +165,8 @@ impl PlotLines {
     name = "plot-lines",
     about = "Draws metrics over epochs or iterations, as a picture that each epoch renews.",
     priority = LOW,
-    state = series
+    state = series,
+    optional = loss
 )]
 impl Hook for PlotLines {
     type Config = Config;

@@ -13,7 +13,7 @@ use crate::contributions::{Contributions, are_divided, writes_files};
 use crate::numbers;
 use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};
-use crate::variables::Variable;
+use crate::variables::{self, Variable};
 
 /// Contents and location of the tables.
 #[derive(Deserialize, JsonSchema)]
@@ -325,13 +325,23 @@ fn lines(rows: &[Vec<String>], delimiter: u8) -> Result<String> {
     about = "Writes target and prediction of each sample, and what speaks for it, into a table.",
     priority = LOW,
     ranks = "all",
-    state = tables
+    state = tables,
+    reads = [batch, inputs, targets, outputs, sample_indices, ranks],
+    optional = sample_indices
 )]
 impl Hook for Predictions {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         config.check()?;
+        let indices = "indices".to_owned();
+        let names = [
+            Some(&config.outputs),
+            Some(&config.targets),
+            config.mask.as_ref(),
+            Some(&indices),
+        ];
+        variables::declare(setup, names.into_iter().flatten().map(String::as_str))?;
         Ok(Predictions {
             directory: passes::directory(setup, &config.directory)?,
             outputs: Variable::new(&config.outputs),

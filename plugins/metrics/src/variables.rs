@@ -121,6 +121,23 @@ fn known(task: &At<'_, impl HasBatch>) -> String {
     names.join(", ")
 }
 
+/// Declares what of the loop a hook reads that watches variables of these names: beside them the loss, which tells whether a
+/// batch was skipped, and what ranks exchange.
+pub(crate) fn declare<'n>(
+    setup: &Setup<'_>,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<()> {
+    let mut reads = vec!["batch", "loss", "ranks"];
+    reads.extend(names.into_iter().filter_map(|name| match name {
+        "inputs" => Some("inputs"),
+        "targets" => Some("targets"),
+        "outputs" => Some("outputs"),
+        "indices" => Some("sample_indices"),
+        _ => None,
+    }));
+    setup.reads(&reads)
+}
+
 /// Rejects an empty list of names or one with duplicates.
 #[track_caller]
 pub(crate) fn check(option: &str, names: &[String]) -> Result<()> {

@@ -150,7 +150,9 @@ impl Ema {
     priority = HIGHER,
     requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1", "sconce.vectors/1"],
     ranks = "all",
-    state = count
+    state = count,
+    asks = swap_parameters,
+    reads = parameters
 )]
 impl Hook for Ema {
     type Config = Config;
@@ -172,6 +174,9 @@ impl Hook for Ema {
             setup.warn_of_unused(&["warm_up_updates"], "unless `warm_up` is `exponential`");
         }
         Averages::claim(setup, &config.evaluate, config.replace_at_end)?;
+        if config.evaluate.is_empty() {
+            setup.asks(&[])?;
+        }
         Ok(Ema {
             set: set_name(config.set.clone(), setup)?,
             config,

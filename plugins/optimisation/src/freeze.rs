@@ -246,7 +246,9 @@ fn warn_of_late(config: &Config, setup: &Setup<'_>) -> Result<()> {
     about = "Leaves parameters untrained, until an epoch or iteration or for ever.",
     priority = HIGHEST,
     requires = ["sconce.tensors/1", "sconce.requests/1"],
-    ranks = "all"
+    ranks = "all",
+    asks = freeze,
+    reads = parameters
 )]
 impl Hook for Freeze {
     type Config = Config;

@@ -176,7 +176,8 @@ impl Units {
     priority = LOW,
     publishes = ["grad_norm"],
     requires = ["sconce.tensors/1", "sconce.vectors/1"],
-    ranks = "all"
+    ranks = "all",
+    reads = [gradients, parameters]
 )]
 impl Hook for GradClip {
     type Config = Config;
@@ -192,6 +193,12 @@ impl Hook for GradClip {
             unused,
             format_args!("with `\"by\": \"{by}\"`: one hook clips in one way"),
         );
+        if config.by != By::Adaptive {
+            setup.reads(&["gradients"])?;
+        }
+        if config.non_finite != NonFinite::Skip {
+            setup.asks(&[])?;
+        }
         Ok(GradClip {
             config,
             gradients: Vectors::all(Collection::Gradients),

@@ -143,7 +143,8 @@ pub(crate) struct GradNoise {
     name = "grad-noise",
     about = "Adds Gaussian noise to gradients, less with every update.",
     requires = ["sconce.tensors/1", "sconce.values/1", "sconce.vectors/1"],
-    ranks = "all"
+    ranks = "all",
+    reads = parameters
 )]
 impl Hook for GradNoise {
     type Config = Config;
@@ -279,7 +280,8 @@ mod tests {
         name = "with-frozen",
         about = "Freezes a parameter, and adds noise.",
         requires = ["sconce.tensors/1", "sconce.values/1", "sconce.vectors/1"],
-        ranks = "all"
+        ranks = "all",
+        reads = [parameters, gradients]
     )]
     impl Hook for WithFrozen {
         type Config = Config;

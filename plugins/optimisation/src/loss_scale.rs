@@ -115,7 +115,8 @@ pub(crate) struct LossScale {
     publishes = ["loss_scale"],
     requires = ["sconce.vectors/1", "sconce.requests/1"],
     ranks = "all",
-    state = state
+    state = state,
+    reads = gradients
 )]
 impl Hook for LossScale {
     type Config = Config;

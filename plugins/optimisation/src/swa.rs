@@ -104,6 +104,34 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Declares what this configuration asks for and reads.
+    fn declare(&self, setup: &Setup<'_>) -> Result<()> {
+        let has_rate = self.learning_rate.is_some();
+        // Without a plan there may be batch norms.
+        let has_norms = (setup.plan()?).is_none_or(|plan| {
+            let mut parameters = plan.parameters.iter();
+            parameters.any(|parameter| is_statistic(&parameter.name))
+        });
+        let asks = [
+            (!self.evaluate.is_empty(), "swap_parameters"),
+            (has_rate, "set_learning_rate"),
+            (self.recompute_statistics && has_norms, "renew_statistics"),
+        ];
+        let asks = asks.into_iter().filter(|(is_asked, _)| *is_asked);
+        setup.asks(&asks.map(|(_, name)| name).collect::<Vec<_>>())?;
+        if has_rate {
+            return Ok(());
+        }
+        setup.reads(&["parameters"])
+    }
+}
+
+/// Whether a buffer of this name is a batch norm's.
+fn is_statistic(name: &str) -> bool {
+    name.ends_with("running_mean")
+}
+
 /// See the [module](self).
 pub(crate) struct Swa {
     config: Config,
@@ -124,7 +152,6 @@ struct State {
 impl Swa {
     /// Recomputes the statistics of batch norms, if configured and if there are any.
     fn recompute(&self, task: &mut At<'_, impl RenewsStatistics>) -> Result<()> {
-        let is_statistic = |name: &str| name.ends_with("running_mean");
         let mut parameters = task.parameters();
         if self.config.recompute_statistics && parameters.any(|tensor| is_statistic(tensor.name()))
         {
@@ -140,7 +167,9 @@ impl Swa {
     priority = HIGHER,
     requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1", "sconce.vectors/1"],
     ranks = "all",
-    state = state
+    state = state,
+    asks = [swap_parameters, renew_statistics],
+    reads = parameters
 )]
 impl Hook for Swa {
     type Config = Config;
@@ -163,6 +192,7 @@ impl Hook for Swa {
             setup.warn_of_unused(&["statistics_samples"], "without `recompute_statistics`");
         }
         Averages::claim(setup, &config.evaluate, config.replace_at_end)?;
+        config.declare(setup)?;
         Ok(Swa {
             set: set_name(config.set.clone(), setup)?,
             config,

@@ -123,7 +123,8 @@ pub(crate) struct WeightConstraint {
     about = "Holds norms or signs of parameters within bounds after each update.",
     priority = HIGH,
     requires = ["sconce.tensors/1", "sconce.vectors/1"],
-    ranks = "all"
+    ranks = "all",
+    reads = parameters
 )]
 impl Hook for WeightConstraint {
     type Config = Config;

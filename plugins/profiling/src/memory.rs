@@ -247,7 +247,8 @@ impl Memory {
     publishes = [
         "memory", "memory_peak", "gpu_memory", "gpu_memory_peak", "gpu_memory_reserved", "gpu_utilization"
     ],
-    state = log
+    state = log,
+    asks = stop
 )]
 impl Hook for Memory {
     type Config = Config;
@@ -257,6 +258,9 @@ impl Hook for Memory {
             .file
             .as_deref()
             .map(|name| setup.path_below("file", name));
+        if config.on_limit != OnLimit::Stop {
+            setup.asks(&[])?;
+        }
         Ok(Memory {
             log: path.transpose()?.map(LogFile::new),
             config,

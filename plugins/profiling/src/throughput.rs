@@ -158,7 +158,8 @@ fn tokens_of_sample(task: &At<'_, impl HasBatch>) -> u64 {
     publishes = [
         "samples_per_second", "samples_per_second/whole", "items_per_second", "sample_time/mean",
         "sample_time/median"
-    ]
+    ],
+    optional = [inputs, loss]
 )]
 impl Hook for Throughput {
     type Config = Config;

@@ -184,12 +184,19 @@ def _methods(instance, setup):
 
 
 def _declare(instance):
-    """Tells the host which metrics the hook publishes."""
+    """Tells the host which metrics the hook publishes, what it asks for and what it reads."""
     names = instance.publishes
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise HookError(f'`publishes` is a list of metrics\' names, as in `publishes = ["worst_f1"]`, found {names!r}')
     for name in names:
         _native._publishes(name)
+    for key, declare in ("asks", _native._asks), ("reads", _native._reads):
+        names = getattr(instance, key)
+        if names is None:
+            continue
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise HookError(f'`{key}` is a list of names, as in `asks = ["stop"]` and `reads = ["loss"]`, found {names!r}')
+        declare(",".join(names))
 
 
 def _instance(kind, config, setup):

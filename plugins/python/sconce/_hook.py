@@ -46,10 +46,16 @@ class Hook:
 
     `publishes` names the metrics that the hook publishes, such as `["worst_f1"]`, or families of them, such as
     `["class/*"]`: other hooks can then monitor them. Names that depend on the configuration are set in `__init__`.
+
+    `asks` names the requests that the hook makes, such as `["stop", "save_checkpoint"]`, and `reads` what of the loop it
+    reads or changes: "parameters", "gradients", "batch", "inputs", "targets", "outputs", "sample_indices", "loss", "groups",
+    "ranks". A loop other than Sconce's own may lack some, and refuses the hook before the run. None: not known.
     """
 
     Config = None
     publishes = ()
+    asks = None
+    reads = None
 
     def __init__(self, config=None, setup=None):
         self.config = config

@@ -47,7 +47,9 @@ fn no_python(why: NoInterpreter) -> HookError {
     name = "python",
     about = "Runs a hook that is written in Python.",
     publishes = ["*"],
-    requires = ["sconce.retain/1"]
+    requires = ["sconce.retain/1"],
+    asks = unknown,
+    reads = unknown
 )]
 impl Hook for Python {
     type Config = Config;

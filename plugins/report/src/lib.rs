@@ -100,7 +100,8 @@ impl Report {
     name = "report",
     about = "Writes one HTML page of the whole run, readable while it trains.",
     priority = LOWER,
-    state = history
+    state = history,
+    optional = [loss, outputs, targets]
 )]
 impl Hook for Report {
     type Config = Config;

@@ -104,7 +104,8 @@ pub(crate) struct Webhook {
 #[hook(
     name = "webhook",
     about = "Posts the run's begin, end, epochs and metrics as JSON to an address.",
-    priority = LOW
+    priority = LOW,
+    optional = loss
 )]
 impl Hook for Webhook {
     type Config = Config;

@@ -262,4 +262,17 @@ mod tests {
         );
         assert!(requests.stops_now());
     }
+
+    #[test]
+    fn what_a_hook_declares_to_use_is_taken_once() {
+        let requests = Requests::default();
+        requests.declare_asks(vec!["stop".to_owned()]);
+        let aside = requests.set_aside();
+        assert_eq!(requests.take_uses(), Uses::default());
+        requests.put_back(aside);
+        let uses = requests.take_uses();
+        assert_eq!(uses.asks, Some(vec!["stop".to_owned()]));
+        assert_eq!(uses.reads, None);
+        assert_eq!(requests.take_uses(), Uses::default());
+    }
 }

@@ -54,6 +54,8 @@ pub struct HookSpec {
     pub asks: Option<Vec<String>>,
     /// What it may read of a loop, by name; `None` if that is not known.
     pub reads: Option<Vec<String>>,
+    /// What of that it does without if the loop lacks it.
+    pub optional: Vec<String>,
 }
 
 impl HookSpec {

@@ -163,7 +163,8 @@ fn reasons(spec: &HookSpec, offers: &Offers, served: &dyn Loop) -> Vec<String> {
     for name in spec.asks.iter().flatten() {
         reasons.extend(refusal(name, offers, served));
     }
-    for name in spec.reads.iter().flatten() {
+    let is_needed = |name: &&String| !spec.optional.contains(name);
+    for name in spec.reads.iter().flatten().filter(is_needed) {
         if !offers.readable.contains(name.as_str()) {
             reasons.push(format!("it reads `{name}`, which this loop does not show"));
         }

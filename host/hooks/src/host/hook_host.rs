@@ -103,8 +103,8 @@ impl<'log> HookHost<'log> {
         }
     }
 
-    /// The next epoch's number, from 0, after `after_cycle` of the one before; `None` if it was the last, or hooks want the
-    /// training to end. After [`resuming`](HookSetup::resuming) the first one is that in which the states were saved.
+    /// The next epoch's number, from 0, after `after_cycle` of the one before; `None`, after the training's `after_loop`, if it was the
+    /// last, or hooks want the training to end. After [`resuming`](HookSetup::resuming) the first one is that in which the states were saved.
     ///
     /// # Errors
     ///
@@ -114,8 +114,12 @@ impl<'log> HookHost<'log> {
         inner.hooks.begin_training()?;
         inner.hooks.end_cycle()?;
         let Position { epoch, epochs, .. } = *inner.hooks.position();
-        let goes_on = inner.hooks.stopping() == Stopping::No && epoch < epochs;
-        Ok(goes_on.then_some(epoch))
+        if inner.hooks.stopping() == Stopping::No && epoch < epochs {
+            return Ok(Some(epoch));
+        }
+        // A test may follow, which is not of the training.
+        inner.hooks.end_training()?;
+        Ok(None)
     }
 
     /// A pass over the training data; of an epoch that was left at a checkpoint, its first batches are left out. The batches are

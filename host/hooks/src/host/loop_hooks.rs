@@ -783,7 +783,9 @@ impl<'log> LoopHooks<'log> {
         for (name, rate) in rates {
             drop(groups.set_learning_rate_of(name, *rate));
         }
-        self.shared.learning_rate.set(groups.default().learning_rate);
+        self.shared
+            .learning_rate
+            .set(groups.default().learning_rate);
     }
 
     fn blame(&mut self, hook: &str, message: &str) -> HostResult {

@@ -119,6 +119,7 @@ fn plan(
             modules,
             asks: resolved.hook.asks.clone(),
             reads: resolved.hook.reads.clone(),
+            optional: resolved.hook.optional.clone(),
         },
         json_path,
         library: opened.library.clone(),

@@ -277,6 +277,11 @@ calls! {
         Ok(number(host.hooks.stopping()))
     }
 
+    /// The training is over.
+    fn sconce_host_end_training(host) {
+        host.hooks.end_training().map(|()| 0)
+    }
+
     /// Sets a metric of the pass in progress.
     fn sconce_host_metric(host, name: *const c_char, value: f64) {
         // SAFETY: guaranteed by the caller.

@@ -126,6 +126,20 @@ fn panics(metadata: &PluginMetadata) -> String {
     }
 }
 
+/// Names of the metadata, which plugins of earlier versions lack.
+fn listed(names: Option<&[String]>) -> String {
+    names.map_or_else(|| "not known".to_owned(), |names| names.join(", "))
+}
+
+/// What the hook reads of its loop.
+fn read(hook: &HookMetadata) -> String {
+    let reads = listed(hook.reads.as_deref());
+    if hook.optional.is_empty() {
+        return reads;
+    }
+    format!("{reads} ({} if there)", hook.optional.join(", "))
+}
+
 fn hook_rows(hook: &HookMetadata) -> Vec<Vec<String>> {
     let points: Vec<&str> = hook
         .points
@@ -140,6 +154,8 @@ fn hook_rows(hook: &HookMetadata) -> Vec<Vec<String>> {
         ("called at", points.join(", ")),
         ("publishes", hook.publishes.join(", ")),
         ("requires", hook.requires.join(", ")),
+        ("asks for", listed(hook.asks.as_deref())),
+        ("reads", read(hook)),
         ("ranks", hook.ranks.name().to_owned()),
     ]
     .into_iter()

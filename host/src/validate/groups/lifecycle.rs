@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use sconce_plugin_api::Phase;
 use serde_json::json;
 
+use super::asks::asks;
 use super::points::points;
 use super::ranks::ranks;
 use crate::plugin::instance::HookInstance;
@@ -38,6 +39,14 @@ pub(super) const GROUP: TestGroup = TestGroup {
             level: 3,
             scope: TestScope::Hook,
             check: points,
+        },
+        Test {
+            name: "lifecycle.asks",
+            about: "The hook asks for nothing that its metadata don't list.",
+            advice: "Add what functions outside of the block ask for by `asks = […]` in `#[hook(…)]`.",
+            level: 3,
+            scope: TestScope::Hook,
+            check: asks,
         },
         Test {
             name: "lifecycle.ranks",

@@ -1,5 +1,6 @@
-//! The groups of tests, in the order in which they run: one file for each, and `points` and `ranks`, which are tests of `lifecycle`.
+//! The groups of tests, in the order in which they run: one file for each, and `asks`, `points` and `ranks`, which are tests of `lifecycle`.
 
+mod asks;
 mod config;
 mod faults;
 mod file;

@@ -227,6 +227,12 @@ fn in_words(action: &HookAction<'_>) -> (String, String) {
 }
 
 impl Act {
+    /// The request, if it is one.
+    pub(in crate::validate) fn request(&self) -> Option<Request> {
+        let asked = self.action.strip_prefix("asks for ")?;
+        Request::from_name(asked.split(' ').next()?)
+    }
+
     /// Whether both are equal apart from the value.
     pub(in crate::validate) fn is_like(&self, other: &Act) -> bool {
         self.moment == other.moment && self.hook == other.hook && self.action == other.action

@@ -3,7 +3,6 @@
 mod facts;
 mod requests;
 mod tensors;
-mod uses;
 mod values;
 mod vectors;
 
@@ -13,7 +12,6 @@ use std::ptr;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
 use sconce_plugin_api::ext::{self, ClaimsTable, GpuTable, LossTable, Served};
 
-pub(super) use self::uses::Uses;
 use super::stage::FakeRun;
 
 struct Root(HostRoot);

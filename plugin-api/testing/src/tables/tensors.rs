@@ -22,7 +22,10 @@ impl Tensors for FakeRun {
 
     fn at(&self, collection: u32, index: usize, writable: bool) -> Result<TensorAbi, Refusal> {
         let collection = known(collection)?;
-        self.takes_at(collection);
+        // Whoever takes one of the batch by its index has found it by its name.
+        if collection != Collection::Batch {
+            self.uses.takes(collection);
+        }
         if writable {
             if let Some(message) = self.why_not_writable(collection, index) {
                 return Err(Refusal::new(Status::NOT_LEGAL_HERE, message));
@@ -35,9 +38,12 @@ impl Tensors for FakeRun {
 
     fn find(&self, collection: u32, name: &str) -> Result<usize, Refusal> {
         let collection = known(collection)?;
-        self.uses.takes_one(collection, name);
-        self.index(collection, name)
-            .map_err(|message| Refusal::new(Status::NOT_FOUND, message))
+        let found = self.index(collection, name);
+        // What is not there has not been read: the hook may do without it.
+        if found.is_ok() {
+            self.uses.takes_one(collection, name);
+        }
+        found.map_err(|message| Refusal::new(Status::NOT_FOUND, message))
     }
 }
 

@@ -52,7 +52,9 @@ impl Meter {
     name = "jsonl",
     about = "Writes losses and metrics as JSON, a line every n iterations and one per epoch.",
     priority = LOW,
-    state = [losses, lines, epochs]
+    state = [losses, lines, epochs],
+    reads = groups,
+    optional = loss
 )]
 impl Hook for JsonLines {
     type Config = Config;

@@ -49,7 +49,8 @@ struct Pass {
 #[hook(
     name = "progress",
     about = "Draws a progress bar for each pass, with metrics, rate and time left.",
-    priority = LOW
+    priority = LOW,
+    optional = loss
 )]
 impl Hook for Progress {
     type Config = Config;

@@ -208,7 +208,8 @@ impl Files<'_> {
     name = "accumulate",
     about = "Collects variables over a pass: for other hooks, and as files of tensors.",
     ranks = "all",
-    state = watched
+    state = watched,
+    reads = [batch, inputs, targets, outputs, sample_indices, ranks]
 )]
 impl Hook for Accumulate {
     type Config = Config;
@@ -218,6 +219,7 @@ impl Hook for Accumulate {
         if !config.publish && config.save.is_none() {
             bail!("with `publish` false and no `save` nothing becomes of what is collected");
         }
+        variables::declare(setup, config.variables.iter().map(String::as_str))?;
         let watched = (config.variables.iter()).map(|name| Watched {
             variable: Variable::new(name),
             wanted: (),

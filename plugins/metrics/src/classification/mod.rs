@@ -16,7 +16,7 @@ use crate::classes::{self, Classified, Shown, is_among};
 use crate::contributions::{are_divided, writes_files};
 use crate::passes::{self, Pass};
 use crate::phases::{self, ByPhase};
-use crate::variables::Variable;
+use crate::variables::{self, Variable};
 use config::{Config, ConfusionConfig};
 use matrix::MOST_CLASSES;
 use probabilities::Probabilities;
@@ -277,13 +277,20 @@ impl Classification {
         "*precision/*", "*recall/*", "*f1/*", "*specificity/*", "*jaccard/*", "*roc_auc/*", "*pr_auc/*"
     ],
     ranks = "all",
-    state = phases
+    state = phases,
+    reads = [batch, inputs, targets, outputs, sample_indices, ranks]
 )]
 impl Hook for Classification {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         config.check()?;
+        let names = [
+            Some(&config.outputs),
+            Some(&config.targets),
+            config.mask.as_ref(),
+        ];
+        variables::declare(setup, names.into_iter().flatten().map(String::as_str))?;
         let directory = config.confusion.as_ref();
         let directory = directory.map(|confusion| passes::directory(setup, &confusion.directory));
         Ok(Classification {

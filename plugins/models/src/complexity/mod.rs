@@ -183,7 +183,8 @@ fn in_order(rows: &mut Vec<Row>) {
 
 #[hook(
     name = "model-complexity",
-    about = "Tells parameters, multiply-adds and activations of a model, module by module."
+    about = "Tells parameters, multiply-adds and activations of a model, module by module.",
+    reads = inputs
 )]
 impl Hook for ModelComplexity {
     type Config = Config;

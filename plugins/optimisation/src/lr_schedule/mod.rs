@@ -337,7 +337,9 @@ fn of_first_rank(task: &TaskView<'_>, value: Option<f64>) -> Result<Option<f64>>
     priority = HIGHER,
     requires = ["sconce.task/1", "sconce.requests/1"],
     ranks = "all",
-    state = [state, validated]
+    state = [state, validated],
+    asks = [set_learning_rate, set_momentum],
+    reads = ranks
 )]
 impl Hook for LrSchedule {
     type Config = Config;
@@ -353,16 +355,21 @@ impl Hook for LrSchedule {
             momentum.check(&config)?;
         }
         config.check_run(setup)?;
+        if momentum.is_none() {
+            setup.asks(&["set_learning_rate"])?;
+        }
+        let (by, groups, warm_up) = (config.by, config.groups.clone(), config.warm_up.clone());
+        let stages = config.stages()?;
+        if !stages.iter().any(|stage| stage.plateau().is_some()) {
+            setup.reads(&["groups"])?;
+        }
         Ok(LrSchedule {
             momentum,
             base_momentum: base_momentum.unwrap_or(0.0),
-            by: config.by,
-            groups: config.groups.clone(),
+            by,
+            groups,
             updates: UpdateCount::new(setup)?,
-            way: ScheduleSegment {
-                warm_up: config.warm_up.clone(),
-                stages: config.stages()?,
-            },
+            way: ScheduleSegment { warm_up, stages },
             total: 1,
             validated: false,
             state: State::default(),

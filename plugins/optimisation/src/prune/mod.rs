@@ -138,7 +138,8 @@ impl Prune {
     priority = HIGH,
     publishes = ["sparsity"],
     requires = ["sconce.tensors/1", "sconce.values/1", "sconce.vectors/1"],
-    ranks = "all"
+    ranks = "all",
+    reads = parameters
 )]
 impl Hook for Prune {
     type Config = Config;

@@ -211,7 +211,9 @@ fn shape(shape: &[i64]) -> Value {
 #[hook(
     name = "trace",
     about = "Writes a timeline of chosen iterations, step by step and module by module, for Perfetto.",
-    priority = HIGHEST
+    priority = HIGHEST,
+    asks = stop,
+    optional = loss
 )]
 impl Hook for Trace {
     type Config = Config;
@@ -220,6 +222,9 @@ impl Hook for Trace {
         let directory = setup.path_below("directory", &config.directory)?;
         if !config.modules {
             setup.leave_out(Point::ModuleForward);
+        }
+        if !config.stop_after {
+            setup.asks(&[])?;
         }
         let schedule = config.schedule;
         let first = [schedule.skip_first, schedule.wait, schedule.warm_up]

@@ -94,11 +94,11 @@ class Served:
 
 
 def document(hooks, plugins, name, seed):
-    """The text that lists the hooks, and the file that it stands for."""
+    """The text that lists the hooks, and the file that it stands for; `hooks` are entries, or the path of a file that has them."""
     if isinstance(hooks, (str, os.PathLike)):
         path = pathlib.Path(hooks)
         return path.read_text(encoding="utf-8"), path
-    listed = {"hooks": list(hooks), "plugins": [os.fspath(place) for place in plugins], "seed": seed}
+    listed = {"hooks": hooks, "plugins": [os.fspath(place) for place in plugins], "seed": seed}
     if name:
         listed["name"] = name
     return json.dumps(listed), pathlib.Path.cwd() / "hooks"
@@ -129,6 +129,7 @@ class LoopHooks:
         states=None,
     ):
         from ..training.installation import extension
+        from ..training.objects import entries
 
         self.optimizer = optimizer
         self.parameters = Parameters(model)
@@ -136,6 +137,11 @@ class LoopHooks:
         plan.setdefault("groups", self._group_plan())
         plan.setdefault("has_momentum", False)
         description = {"plan": plan, "absent": list(absent), "shows": list(shows), "follows": list(follows)}
+        forget = None
+        if not isinstance(hooks, (str, os.PathLike)):
+            # Instances and classes of `sconce.Hook` are known by numbers.
+            hooks, forget = entries(hooks)
+        self._forget = forget
         text, path = document(hooks, plugins, name, seed)
         try:
             shown = self.parameters.shown()
@@ -369,12 +375,18 @@ class LoopHooks:
 
     def finish(self):
         """The run ends: `after_run`, and the hooks are gone."""
-        if not self._is_over:
-            self._is_over = True
-            self._finish()
+        self._end(self._finish)
 
     def fail(self, error):
         """The loop has failed: `on_exception`, `after_run`, and the hooks are gone."""
-        if not self._is_over:
-            self._is_over = True
-            self._fail(str(error))
+        self._end(lambda: self._fail(str(error)))
+
+    def _end(self, ending):
+        if self._is_over:
+            return
+        self._is_over = True
+        try:
+            ending()
+        finally:
+            if self._forget is not None:
+                self._forget()

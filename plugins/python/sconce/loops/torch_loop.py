@@ -97,6 +97,7 @@ class Hooks(LoopHooks):
             self.end_cycle()
             epoch = self.position()["epoch"]
             if self.stopping() or epoch >= self._epochs:
+                self._end_training()
                 return
             yield epoch
 

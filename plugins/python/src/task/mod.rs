@@ -85,8 +85,15 @@ macro_rules! methods {
         &[$(Method { name: $name, signature: $signature, run: Run::Task($run) },)*
           Method { name: c"_claim", signature: "t", run: Run::Setup(|setup, a| done(setup.claim(a.text(0)))) },
           Method { name: c"_publishes", signature: "t", run: Run::Setup(|setup, a| done(setup.publishes(a.text(0)))) },
+          Method { name: c"_asks", signature: "t", run: Run::Setup(|setup, a| done(setup.asks(&names(a.text(0))))) },
+          Method { name: c"_reads", signature: "t", run: Run::Setup(|setup, a| done(setup.reads(&names(a.text(0))))) },
           Method { name: c"_log", signature: "it", run: Run::Log }]
     };
+}
+
+/// The names between commas.
+fn names(text: &str) -> Vec<&str> {
+    text.split(',').filter(|name| !name.is_empty()).collect()
 }
 
 fn done(result: Result<()>) -> Result<Answer> {

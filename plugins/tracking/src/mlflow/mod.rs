@@ -33,7 +33,8 @@ pub(crate) struct MlFlow {
 #[hook(
     name = "mlflow",
     about = "Logs parameters, metrics, tags and artifacts to an MLflow tracking server.",
-    priority = LOW
+    priority = LOW,
+    optional = loss
 )]
 impl Hook for MlFlow {
     type Config = Config;

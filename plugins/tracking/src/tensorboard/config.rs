@@ -102,6 +102,20 @@ impl Default for Config {
 }
 
 impl Config {
+    /// What of the loop the hook reads with this configuration.
+    pub(crate) fn reads(&self) -> Vec<&'static str> {
+        let has = |of| self.histograms_every > 0 && self.histograms_of.contains(&of);
+        let reads = [
+            (true, "loss"),
+            (self.learning_rates, "groups"),
+            (has(HistogramOf::Parameters), "parameters"),
+            (has(HistogramOf::Gradients), "gradients"),
+            (self.images_every > 0, "inputs"),
+        ];
+        let reads = reads.into_iter().filter(|(is_read, _)| *is_read);
+        reads.map(|(_, name)| name).collect()
+    }
+
     /// Whether histograms of this parameter are written.
     pub(crate) fn has_histogram(&self, name: &str, is_buffer: bool) -> bool {
         let is_named = || self.parameters.iter().any(|pattern| matches(pattern, name));

@@ -50,7 +50,9 @@ struct Losses {
     name = "tensorboard",
     about = "Writes scalars, histograms, images and the manifest for TensorBoard.",
     priority = LOW,
-    state = [losses, files]
+    state = [losses, files],
+    reads = [groups, inputs],
+    optional = loss
 )]
 impl Hook for TensorBoard {
     type Config = Config;
@@ -72,6 +74,7 @@ impl Hook for TensorBoard {
         } else {
             None
         };
+        setup.reads(&config.reads())?;
         Ok(TensorBoard {
             files: EventFiles::new(directory, flush),
             config,

@@ -141,6 +141,7 @@ mod tests {
             requires: vec!["sconce.metrics/1".to_owned()],
             asks: None,
             reads: None,
+            optional: Vec::new(),
             config_schema: serde_json::Value::Null,
             publishes: Vec::new(),
             ranks: sconce_plugin_api::metadata::HookRanks::First,

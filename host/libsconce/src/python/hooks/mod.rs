@@ -233,6 +233,7 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
             hooks.end_cycle()?;
             Ok(number(hooks.stopping()))
         };
+        c"end_training", c"The training is over.", |hooks, _arguments| hooks.end_training();
         c"stopping", c"0: go on, 1: end after the epoch, 2: end now.", |hooks, _arguments| Ok(number(hooks.stopping()));
         c"updates", c"Whether an update follows the batch in progress.", |hooks, _arguments| Ok(hooks.position().pass.updates);
         c"is_in_epoch", c"Whether a pass over the training data is in progress.", |hooks, _arguments| Ok(hooks.is_in_epoch());

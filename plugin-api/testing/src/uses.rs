@@ -8,8 +8,6 @@ use std::cell::RefCell;
 use sconce_plugin_api::ext::{Collection, Readable, Request};
 use sconce_plugin_api::metadata::HookMetadata;
 
-use super::super::stage::FakeRun;
-
 /// A list of the metadata, and what the hook has declared at its creation in its place.
 #[derive(Default)]
 struct List {
@@ -20,7 +18,7 @@ struct List {
 
 /// What the hook says that it uses, and what it has used beyond that.
 #[derive(Default)]
-pub(in super::super) struct Uses {
+pub(super) struct Uses {
     asks: List,
     reads: List,
     /// The first use that is not listed.
@@ -28,7 +26,7 @@ pub(in super::super) struct Uses {
 }
 
 impl Uses {
-    pub(in super::super) fn of(metadata: Option<&HookMetadata>) -> Uses {
+    pub(super) fn of(metadata: Option<&HookMetadata>) -> Uses {
         let list = |names: fn(&HookMetadata) -> &Option<Vec<String>>| List {
             of_metadata: metadata.and_then(|metadata| names(metadata).clone()),
             declared: RefCell::default(),
@@ -41,7 +39,7 @@ impl Uses {
     }
 
     /// Forgets what an earlier instance of the hook has declared.
-    pub(in super::super) fn begin_creation(&self) {
+    pub(super) fn begin_creation(&self) {
         self.asks.declared.take();
         self.reads.declared.take();
     }
@@ -86,7 +84,7 @@ impl Uses {
     }
 
     /// What the hook has used that is not listed; says so once.
-    pub(in super::super) fn take_unlisted(&self) -> Option<String> {
+    pub(super) fn take_unlisted(&self) -> Option<String> {
         self.unlisted.take()
     }
 
@@ -124,12 +122,108 @@ fn declare(key: &str, list: &List, names: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-impl FakeRun {
-    /// Notes that the hook takes the tensor at an index.
-    pub(super) fn takes_at(&self, collection: Collection) {
-        // Whoever takes one of the batch by its index has found it by its name.
-        if collection != Collection::Batch {
-            self.uses.takes(collection);
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::ext::Collection;
+    use sconce_plugin_api::moment::Stops;
+    use sconce_plugin_api::prelude::*;
+    use serde_json::json;
+
+    use crate::{Failed, ScriptedRun};
+
+    /// What the hook does in functions outside of its block, and what it declares at its creation.
+    #[derive(Default, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    struct Deeds {
+        stops: bool,
+        saves: bool,
+        tensor: Option<(u32, String)>,
+        declares: Option<Vec<String>>,
+    }
+
+    struct Doer(Deeds);
+
+    #[hook(name = "doer", about = "Does what it is told.", asks = stop, reads = inputs)]
+    impl Hook for Doer {
+        type Config = Deeds;
+
+        fn new(deeds: Deeds, setup: &Setup<'_>) -> Result<Self> {
+            if let Some(names) = &deeds.declares {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                setup.asks(&names)?;
+            }
+            Ok(Doer(deeds))
         }
+
+        fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
+            if self.0.saves {
+                // That is listed: it is in the block.
+                task.checkpoint("a").save()?;
+            }
+            self.look(task);
+            self.stop(task)
+        }
+    }
+
+    impl Doer {
+        fn stop(&self, task: &mut At<'_, impl Stops>) -> Result<()> {
+            if self.0.stops {
+                task.stop("it is told to")?;
+            }
+            Ok(())
+        }
+
+        /// Errors make no difference: what is read counts.
+        fn look(&self, task: &TaskView<'_>) {
+            if let Some((number, name)) = &self.0.tensor
+                && let Some(collection) = Collection::from_number(*number)
+            {
+                drop(task.tensors(collection).named(name));
+            }
+        }
+    }
+
+    fn drive(deeds: serde_json::Value) -> Result<(), String> {
+        let run = ScriptedRun::new().epochs(1).iterations(1);
+        let driven = run.drive::<Doer>(deeds);
+        driven.map(drop).map_err(|failed: Failed| failed.message)
+    }
+
+    #[test]
+    fn what_is_listed_or_in_the_block_is_allowed() {
+        assert_eq!(drive(json!({"stops": true, "saves": true})), Ok(()));
+        let published = Collection::Published as u32;
+        assert_eq!(drive(json!({"tensor": [published, "a"]})), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_listed_fails_and_the_message_has_the_key() {
+        for (collection, name) in [
+            (Collection::Gradients, "gradients"),
+            (Collection::Optimizer, "optimizer"),
+            (Collection::Batch, "batch"),
+        ] {
+            let told = drive(json!({"tensor": [collection as u32, "a"]})).expect_err(name);
+            let advice = format!("add it by `reads = [{name}]` in `#[hook(…)]`");
+            assert!(told.ends_with(&advice), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_is_declared_at_creation_takes_the_place_of_the_list() {
+        let one = |declares: &[&str]| drive(json!({"stops": true, "declares": declares}));
+        assert_eq!(one(&["stop"]), Ok(()));
+        let told = one(&["save_checkpoint"]).expect_err("it stops");
+        assert!(told.contains("which it has not declared"), "{told}");
+        let told = one(&["freeze"]).expect_err("that is not listed");
+        assert!(
+            told.contains("declares `freeze`, which its metadata don't list"),
+            "{told}"
+        );
+        let told = one(&["tea"]).expect_err("there is none");
+        assert!(
+            told.contains("there is no request `tea` to declare"),
+            "{told}"
+        );
     }
 }
