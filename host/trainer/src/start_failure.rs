@@ -3,7 +3,6 @@
 use sconce_hooks::planning::UnusableHooks;
 
 use crate::diagnostic::Diagnostic;
-use crate::team::meeting;
 use crate::{data, exit, parameters};
 
 /// Problems that prevent a run from starting.
@@ -88,9 +87,6 @@ impl StartFailure {
 
 impl From<UnusableHooks> for StartFailure {
     fn from(unusable: UnusableHooks) -> StartFailure {
-        if unusable.has_accident {
-            meeting::note_accident();
-        }
         if unusable.is_usage {
             StartFailure::usage(unusable.diagnostics)
         } else {

@@ -6,21 +6,13 @@ use std::cell::RefCell;
 use candle_core::{Device, Tensor};
 
 use super::foreign::ForeignTensors;
-use sconce_base::nearest::nearest;
+use super::names::{FIXED, index_of};
 use sconce_parameters::gradients::Gradients;
 use sconce_parameters::{ParameterKind, Parameters};
 use sconce_plugin_api::ext::Collection;
 
 /// Index of the outputs in the batch.
 const OUTPUTS: usize = 2;
-
-/// Names of the tensors that the loop itself exposes for every batch.
-pub(super) const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
-
-/// Name of the tensor with the samples' indices in their data set, and its index in the collection:
-/// after all others and not counted, since few hooks read it.
-pub(super) const INDICES: &str = "indices";
-pub(super) const INDICES_AT: usize = usize::MAX;
 
 /// Names of a module's tensors, in the order of [`ModuleTensors`].
 pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
@@ -150,20 +142,4 @@ impl Exposed {
         let names = || parameters.iter().map(|(name, _)| &**name);
         index_of("parameter", name, names)
     }
-}
-
-/// Index of a name, or a message that suggests the nearest one.
-pub(super) fn index_of<'a, I>(
-    what: &str,
-    name: &str,
-    names: impl Fn() -> I,
-) -> Result<usize, String>
-where
-    I: Iterator<Item = &'a str>,
-{
-    names().position(|known| known == name).ok_or_else(|| {
-        let hint = nearest(name, names()).map(|near| format!("; did you mean `{near}`?"));
-        let hint = hint.unwrap_or_default();
-        format!("no {what} is called `{name}`{hint}")
-    })
 }

@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::{Collection, TensorAbi};
 
-use super::exposed::{FIXED, INDICES_AT, index_of};
+use super::names::{FIXED, INDICES_AT, index_of};
 
 /// A tensor in the loop's memory.
 #[derive(Clone, Debug)]

@@ -29,6 +29,7 @@ mod gpu;
 mod host_copies;
 mod journal;
 mod lent;
+mod names;
 mod passes;
 mod ranks;
 mod requests;

@@ -1,20 +1,16 @@
 //! The hooks of a candle loop: batches come out of passes, and each batch's step takes what the loop has computed.
 
-use std::cell::RefCell;
 use std::path::Path;
 
-use sconce_lifecycle::{Place, Position, Stopping};
-use sconce_manifest::diagnostic::Diagnostic;
+use sconce_lifecycle::{Position, Stopping};
 use sconce_parameters::Parameters;
 use sconce_plugin_api::Phase;
 
-use super::accumulation::Accumulation;
-use super::document::HooksDocument;
-use super::error::{HostError, HostResult};
+use super::error::HostResult;
+use super::inner::{Inner, LoopCell};
 use super::loop_hooks::LoopHooks;
 use super::pass::{IntoBatch, Pass};
 use super::requests::Served;
-use super::setup::HookSetup;
 
 /// The hooks of a candle loop that somebody else has written.
 ///
@@ -55,56 +51,18 @@ use super::setup::HookSetup;
 /// # }
 /// ```
 pub struct HookHost<'log> {
-    pub(super) inner: RefCell<Inner<'log>>,
-    pub(super) parameters: Parameters,
-}
-
-/// What passes and steps change.
-pub(super) struct Inner<'log> {
-    pub(super) hooks: LoopHooks<'log>,
-    pub(super) accumulation: Accumulation,
-    /// An error at the end of a pass that the loop has left early; the next call returns it.
-    pub(super) late: Option<HostError>,
-}
-
-impl HookHost<'static> {
-    /// The hooks that a file lists: `{"hooks": ["csv", {"hook": "ema", "decay": 0.99}]}`.
-    ///
-    /// # Errors
-    ///
-    /// All problems of the file, with their places.
-    pub fn from_file(path: impl AsRef<Path>) -> HostResult<HookSetup<'static>> {
-        setup(HooksDocument::from_file(path.as_ref()))
-    }
-
-    /// The hooks that a text lists, as a file would that lies at `path`, in whose directory relative paths start.
-    ///
-    /// # Errors
-    ///
-    /// All problems of the text, with their places.
-    pub fn from_text(text: &str, path: impl AsRef<Path>) -> HostResult<HookSetup<'static>> {
-        setup(HooksDocument::from_text(text, path.as_ref()))
-    }
-}
-
-fn setup(document: Result<HooksDocument, Vec<Diagnostic>>) -> HostResult<HookSetup<'static>> {
-    document.map(HookSetup::new).map_err(HostError::Unusable)
+    state: LoopCell<'log>,
 }
 
 impl<'log> HookHost<'log> {
     pub(super) fn new(hooks: LoopHooks<'log>, parameters: Parameters) -> HookHost<'log> {
         HookHost {
-            inner: RefCell::new(Inner {
-                hooks,
-                accumulation: Accumulation::default(),
-                late: None,
-            }),
-            parameters,
+            state: LoopCell::new(hooks, parameters),
         }
     }
 
     /// The next epoch's number, from 0, after `after_cycle` of the one before; `None`, after the training's `after_loop`, if it was the
-    /// last, or hooks want the training to end. After [`resuming`](HookSetup::resuming) the first one is that in which the states were saved.
+    /// last, or hooks want the training to end. After [`resuming`](super::HookSetup::resuming) the first one is that in which the states were saved.
     ///
     /// # Errors
     ///
@@ -141,7 +99,7 @@ impl<'log> HookHost<'log> {
         };
         inner.hooks.begin_epoch(count)?;
         let done = inner.hooks.position().trained;
-        Ok(Pass::new(self, batches, Phase::Train, done))
+        Ok(Pass::new(&self.state, batches, Phase::Train, done))
     }
 
     /// A validation: a pass that changes no parameters.
@@ -177,22 +135,22 @@ impl<'log> HookHost<'log> {
             _ => None,
         };
         self.settled()?.hooks.begin_evaluation(phase, count)?;
-        Ok(Pass::new(self, batches, phase, 0))
+        Ok(Pass::new(&self.state, batches, phase, 0))
     }
 
     /// The counters, as hooks see them.
     pub fn position(&self) -> Position {
-        self.inner.borrow().hooks.position().clone()
+        self.state.inner.borrow().hooks.position().clone()
     }
 
     /// The learning rate of the default group, which hooks may have set.
     pub fn learning_rate(&self) -> f64 {
-        self.inner.borrow().hooks.learning_rate()
+        self.state.inner.borrow().hooks.learning_rate()
     }
 
     /// Which hook wants the training to end, and why; none if none does.
     pub fn stop_reason(&self) -> Option<(String, String)> {
-        self.inner.borrow().hooks.stop_reason()
+        self.state.inner.borrow().hooks.stop_reason()
     }
 
     /// The hooks' states for a checkpoint of the loop's own, beside its parameters and its optimizer's state; then
@@ -221,7 +179,7 @@ impl<'log> HookHost<'log> {
     /// If a hook fails, or a step was left half done.
     pub fn finish(mut self) -> HostResult {
         self.settled()?;
-        self.inner.into_inner().hooks.finish()
+        self.state.inner.into_inner().hooks.finish()
     }
 
     /// The loop has failed: `on_exception` with this message, `after_run`; the hooks are dropped. A host that is dropped without
@@ -231,29 +189,15 @@ impl<'log> HookHost<'log> {
     ///
     /// If a hook fails, too.
     pub fn failed(self, error: &dyn std::fmt::Display) -> HostResult {
-        self.inner.into_inner().hooks.fail(&error.to_string())
+        self.state.inner.into_inner().hooks.fail(&error.to_string())
     }
 
     /// The state between passes.
     fn settled(&mut self) -> HostResult<&mut Inner<'log>> {
-        let inner = self.inner.get_mut();
+        let inner = self.state.inner.get_mut();
         match inner.late.take() {
             Some(error) => Err(error),
             None => Ok(inner),
-        }
-    }
-}
-
-impl Inner<'_> {
-    /// Ends a pass, all of whose steps must be finished.
-    pub(super) fn end_pass(&mut self, phase: Phase, is_complete: Option<bool>) -> HostResult {
-        self.accumulation.forget();
-        if matches!(self.hooks.place(), Place::Batch(_)) {
-            return self.hooks.end_batch().map(drop);
-        }
-        match phase {
-            Phase::Train => self.hooks.end_epoch(is_complete),
-            _ => self.hooks.end_evaluation(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! [`LoopPlan`] (`plan`), what the loop [`Offers`] (`fit`), and the [`Loop`] that serves requests (`requests`).
 //! - [`LoopHooks`] (`loop_hooks`): the hooks, called event by event. `pass_times`: where a pass's time goes. `swap`: parameters
 //!   swapped for a published set. `states`: what the loop's checkpoints keep of hooks.
-//! - [`HookHost`] (`hook_host`): the same for candle: a [`Pass`] (`pass`) gives batches, each with a [`Step`] (`step`);
+//! - [`HookHost`] (`hook_host`): the same for candle, whose state is in `inner`: a [`Pass`] (`pass`) gives batches, each with a [`Step`] (`step`);
 //!   `accumulation` has the gradients of an update.
 //! - `error`: what can go wrong.
 //!
@@ -17,6 +17,7 @@ mod document;
 mod error;
 mod fit;
 mod hook_host;
+mod inner;
 mod loop_hooks;
 mod pass;
 mod pass_times;

@@ -8,7 +8,7 @@ use sconce_lifecycle::{Place, Stopping};
 use sconce_plugin_api::Phase;
 
 use super::error::{HostError, HostResult};
-use super::hook_host::HookHost;
+use super::inner::LoopCell;
 use super::step::Step;
 
 /// Inputs and targets of a batch, from whatever a loader gives.
@@ -53,7 +53,7 @@ impl<'host, 'log> Batch<'host, 'log> {
 /// It ends when the batches do, or when hooks want the training to end. A loop that leaves it earlier ends the pass with the batches
 /// that it had.
 pub struct Pass<'host, 'log, I> {
-    host: &'host HookHost<'log>,
+    host: &'host LoopCell<'log>,
     batches: I,
     phase: Phase,
     /// Batches at the beginning that are left out.
@@ -62,7 +62,7 @@ pub struct Pass<'host, 'log, I> {
 }
 
 impl<'host, 'log, I> Pass<'host, 'log, I> {
-    pub(super) fn new(host: &'host HookHost<'log>, batches: I, phase: Phase, done: u64) -> Self {
+    pub(super) fn new(host: &'host LoopCell<'log>, batches: I, phase: Phase, done: u64) -> Self {
         Pass {
             host,
             batches,

@@ -354,3 +354,27 @@ fn show_parameters(
         .map(|entry| (entry.name().to_owned(), is_buffer(entry)))
         .collect()
 }
+
+impl HookHost<'static> {
+    /// The hooks that a file lists: `{"hooks": ["csv", {"hook": "ema", "decay": 0.99}]}`.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the file, with their places.
+    pub fn from_file(path: impl AsRef<Path>) -> HostResult<HookSetup<'static>> {
+        setup(HooksDocument::from_file(path.as_ref()))
+    }
+
+    /// The hooks that a text lists, as a file would that lies at `path`, in whose directory relative paths start.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the text, with their places.
+    pub fn from_text(text: &str, path: impl AsRef<Path>) -> HostResult<HookSetup<'static>> {
+        setup(HooksDocument::from_text(text, path.as_ref()))
+    }
+}
+
+fn setup(document: Result<HooksDocument, Vec<Diagnostic>>) -> HostResult<HookSetup<'static>> {
+    document.map(HookSetup::new).map_err(HostError::Unusable)
+}

@@ -5,7 +5,7 @@ use candle_core::{DType, Tensor};
 use sconce_lifecycle::Stopping;
 
 use super::error::HostResult;
-use super::hook_host::HookHost;
+use super::inner::LoopCell;
 use super::pass::LOSS;
 
 /// The step of one batch: what the loop computes goes through it, and comes back as hooks have left it.
@@ -14,14 +14,14 @@ use super::pass::LOSS;
 /// missing.
 #[must_use = "a step ends with `finish`"]
 pub struct Step<'host, 'log> {
-    host: &'host HookHost<'log>,
+    host: &'host LoopCell<'log>,
     inputs: Tensor,
     targets: Tensor,
 }
 
 impl<'host, 'log> Step<'host, 'log> {
     pub(super) fn new(
-        host: &'host HookHost<'log>,
+        host: &'host LoopCell<'log>,
         inputs: Tensor,
         targets: Tensor,
     ) -> Step<'host, 'log> {
@@ -44,7 +44,7 @@ impl<'host, 'log> Step<'host, 'log> {
 
     /// The learning rate of the default group, which hooks may have set.
     pub fn learning_rate(&self) -> f64 {
-        self.host.learning_rate()
+        self.host.inner.borrow().hooks.learning_rate()
     }
 
     /// Takes the model's outputs: `after_forward`.

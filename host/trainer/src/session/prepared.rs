@@ -18,6 +18,7 @@ use crate::manifest::{Manifest, TaskSource};
 use crate::optim::Optimizer;
 use crate::run::{Resume, RunReport, StartTimes, Trainer, TrainingPlan};
 use crate::task::Task;
+use crate::team::meeting;
 
 /// Origin of the parameters' first values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,12 +152,14 @@ impl Prepared {
         let plans = std::mem::take(&mut self.hooks);
         let mut lap = Lap::begin();
         let run = self.manifest.run_setup(directory);
-        hooks.extend(create_hooks(
-            plans,
-            &self.manifest.hook_list(),
-            &run,
-            shared,
-        )?);
+        let created = create_hooks(plans, &self.manifest.hook_list(), &run, shared);
+        if created
+            .as_ref()
+            .is_err_and(|unusable| unusable.has_accident)
+        {
+            meeting::note_accident();
+        }
+        hooks.extend(created?);
         // Other ranks have some of the hooks only.
         if shared.ranks().rank() == 0 {
             let declared = shared.requests.take_declared();
