@@ -19,22 +19,11 @@ except ImportError:
 import torch
 
 from ._errors import HookError, SconceWarning
-from .loops.events import FOLLOWED, NOW, SHOWN, LoopHooks, Served
+from .loops.events import NOW, LoopHooks, Served
+from .loops.frameworks import LIGHTNING
+from .loops.torch_loop import _samples
 
 __all__ = ["Callback"]
-
-# Lightning returns the loss that it steps by from the module itself, and counts a batch whether it is skipped or not.
-_NOT_FOLLOWED = {"skip_batch", "scale_loss"}
-_REASONS = {
-    "skip_batch": "Lightning counts every batch that its loader gives",
-    "scale_loss": "Lightning steps by the loss that the module returns",
-    "validate": "Lightning validates at the times that its trainer was given",
-    "load_parameters": "Lightning restores a checkpoint as a whole, before `fit`",
-    "roll_back": "Lightning restores a checkpoint as a whole, before `fit`",
-    "publish_weights": "Lightning has one kind of checkpoint",
-    "renew_statistics": "Lightning's loaders are its own",
-}
-
 
 class Callback(pl.Callback):
     """Carries Sconce's hooks into a `lightning.Trainer`.
@@ -76,10 +65,9 @@ class Callback(pl.Callback):
         optimizers = trainer.optimizers
         if len(optimizers) != 1:
             raise HookError(f"hooks see one optimizer, the module has {len(optimizers)}")
-        follows = [request for request in FOLLOWED if request not in _NOT_FOLLOWED]
+        follows = list(LIGHTNING.follows)
         if trainer.lr_scheduler_configs:
             follows.remove("set_learning_rate")
-        reasons = dict(_REASONS, set_learning_rate="the module has a schedule of its own")
         output = self._options["output"] or trainer.default_root_dir
         batches = trainer.num_training_batches
         plan = {
@@ -88,15 +76,14 @@ class Callback(pl.Callback):
         }
         if isinstance(batches, int):
             plan["batches"] = batches
-        served = Served({"save": self._save_for(trainer)}, _REASONS | reasons, self._log)
+        served = Served({"save": self._save_for(trainer)}, LIGHTNING.reasons, self._log)
         self._hooks = LoopHooks(
             self._entries,
             model=pl_module,
             optimizer=optimizers[0],
             plan=plan,
+            framework=LIGHTNING,
             follows=follows,
-            shows=[what for what in SHOWN if what != "outputs"],
-            absent=["after_forward"],
             served=served,
             states=self._states,
             **dict(self._options, output=output),
@@ -269,9 +256,3 @@ class Callback(pl.Callback):
             self._states = states
         else:
             self._hooks.restore(states)
-
-
-def _samples(batch):
-    from .loops.torch_loop import _samples as samples
-
-    return samples(batch)

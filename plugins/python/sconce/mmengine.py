@@ -14,27 +14,14 @@ from mmengine.hooks import Hook as RunnerHook
 from mmengine.runner import IterBasedTrainLoop
 
 from ._errors import HookError
-from .loops.events import FOLLOWED, NOW, SHOWN, LoopHooks, Served
+from .loops.events import NOW, LoopHooks, Served
+from .loops.frameworks import MMENGINE
 from .loops.torch_loop import _bytes_of, _samples
 
 __all__ = ["Hook"]
 
 # Key of the hooks' states in the runner's checkpoints.
 KEY = "sconce"
-
-_REASONS = {
-    "stop": "MMEngine's loop by epochs looks between epochs alone",
-    "skip_batch": "MMEngine counts every batch that its loader gives",
-    "set_accumulation": "MMEngine's `OptimWrapper` has its number of batches per update",
-    "load_parameters": "MMEngine restores a checkpoint as a whole, before training",
-    "roll_back": "MMEngine restores a checkpoint as a whole, before training",
-    "delete_checkpoint": "MMEngine's checkpoints are its own",
-    "copy_checkpoint": "MMEngine's checkpoints are its own",
-    "publish_weights": "MMEngine has one kind of checkpoint",
-    "validate": "MMEngine validates at the times that its loop was given",
-    "renew_statistics": "MMEngine's loaders are its own",
-    "set_learning_rate": "the runner has `param_scheduler`s of its own",
-}
 
 
 class Hook(RunnerHook):
@@ -67,7 +54,7 @@ class Hook(RunnerHook):
             raise HookError("hooks see one optimizer; this runner has several")
         loop = runner.train_loop
         self._is_by_iterations = isinstance(loop, IterBasedTrainLoop)
-        follows = [request for request in FOLLOWED if request not in ("skip_batch", "set_accumulation")]
+        follows = list(MMENGINE.follows)
         if not self._is_by_iterations:
             follows.remove("stop")
         if runner.param_schedulers:
@@ -85,10 +72,9 @@ class Hook(RunnerHook):
             model=model,
             optimizer=wrapper.optimizer,
             plan=plan,
+            framework=MMENGINE,
             follows=follows,
-            shows=[what for what in SHOWN if what != "outputs"],
-            absent=["after_forward"],
-            served=Served({"save": self._save_for(runner)}, _REASONS, self._log),
+            served=Served({"save": self._save_for(runner)}, MMENGINE.reasons, self._log),
             states=self._states,
             **dict(self._options, output=self._options["output"] or runner.work_dir),
         )

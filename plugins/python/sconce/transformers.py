@@ -15,28 +15,14 @@ import torch
 import transformers
 
 from ._errors import HookError, SconceWarning
-from .loops.events import FOLLOWED, NOW, SHOWN, LoopHooks, Served
+from .loops.events import NOW, LoopHooks, Served
+from .loops.frameworks import TRANSFORMERS
 from .loops.torch_loop import _samples
 
 __all__ = ["Callback"]
 
 # The hooks' states, in the directory of each of the trainer's checkpoints.
 FILE = "sconce_hooks.bin"
-
-_REASONS = {
-    "skip_batch": "Transformers counts every batch that its loader gives",
-    "scale_loss": "Transformers takes the loss from the model",
-    "set_accumulation": "Transformers reads the number of batches per update once",
-    "save_checkpoint": "Transformers saves after the step, under a name of its own",
-    "load_parameters": "Transformers restores a checkpoint as a whole, before `train`",
-    "roll_back": "Transformers restores a checkpoint as a whole, before `train`",
-    "delete_checkpoint": "Transformers' checkpoints are its own",
-    "copy_checkpoint": "Transformers' checkpoints are its own",
-    "publish_weights": "Transformers has one kind of checkpoint",
-    "renew_statistics": "Transformers' loaders are its own",
-    "set_learning_rate": 'the trainer has a schedule of its own: `lr_scheduler_type="constant"` leaves rates to hooks',
-}
-_NOT_FOLLOWED = ("skip_batch", "scale_loss", "set_accumulation")
 
 
 class Callback(transformers.TrainerCallback):
@@ -63,7 +49,7 @@ class Callback(transformers.TrainerCallback):
             raise HookError("Sconce's hooks in Transformers run on one process; this trainer has several")
         if optimizer is None:
             raise HookError("the trainer has no optimizer when it begins: hooks can't see its rates")
-        follows = [request for request in FOLLOWED if request not in _NOT_FOLLOWED]
+        follows = list(TRANSFORMERS.follows)
         if str(args.lr_scheduler_type).rsplit(".", 1)[-1].lower() != "constant":
             follows.remove("set_learning_rate")
         plan = {"epochs": max(1, round(state.num_train_epochs or args.num_train_epochs)), "accumulate": args.gradient_accumulation_steps}
@@ -75,9 +61,9 @@ class Callback(transformers.TrainerCallback):
             model=model,
             optimizer=optimizer,
             plan=plan,
+            framework=TRANSFORMERS,
             follows=follows,
-            shows=[what for what in SHOWN if what not in ("inputs", "targets")],
-            served=Served(services, _REASONS, self._log),
+            served=Served(services, TRANSFORMERS.reasons, self._log),
             states=self._saved_states(args, state),
             **dict(self._options, output=self._options["output"] or args.output_dir),
         )

@@ -71,7 +71,7 @@ impl HooksDocument {
         let base = path.parent().unwrap_or(Path::new(""));
         if document.name.is_empty() {
             let stem = path.file_stem().map(|stem| stem.to_string_lossy());
-            document.name = stem.map_or_else(|| "run".to_owned(), |stem| stem.into_owned());
+            document.name = stem.map_or_else(|| "run".to_owned(), std::borrow::Cow::into_owned);
         }
         if document.output.as_os_str().is_empty() {
             document.output = Path::new("runs").join(&document.name);

@@ -156,7 +156,7 @@ impl<'log> LoopHooks<'log> {
         self.followed.begin_training()?;
         self.call(Point::BeforeLoop)?;
         if let Some(state) = self.resumed.take() {
-            self.put_back(state)?;
+            self.put_back(&state)?;
         }
         Ok(())
     }
@@ -559,10 +559,12 @@ impl<'log> LoopHooks<'log> {
             self.resumed = Some(state);
             return Ok(());
         }
-        self.put_back(state)
+        // The loop has overwritten what was swapped.
+        self.swapped = None;
+        self.put_back(&state)
     }
 
-    fn put_back(&mut self, state: LoopState) -> HostResult {
+    fn put_back(&mut self, state: &LoopState) -> HostResult {
         let Some(hooks) = &mut self.hooks else {
             return Err(HostError::States("the run has ended".to_owned()));
         };

@@ -334,15 +334,13 @@ impl LoopState {
                     value.keep, value.name
                 )));
             };
-            let content = match &value.json {
-                Some(json) => ValueContent::Json(json.get().into()),
-                None => {
-                    let tensor = self.tensors.get(&format!("published/{}", value.name));
-                    let tensor = tensor.ok_or_else(|| {
-                        HostError::States(format!("the tensor `{}` is missing", value.name))
-                    })?;
-                    ValueContent::Tensor(tensor.clone())
-                }
+            let content = if let Some(json) = &value.json {
+                ValueContent::Json(json.get().into())
+            } else {
+                let tensor = self.tensors.get(&format!("published/{}", value.name));
+                let missing =
+                    || HostError::States(format!("the tensor `{}` is missing", value.name));
+                ValueContent::Tensor(tensor.ok_or_else(missing)?.clone())
             };
             let owner = shared.hook_called(&value.hook);
             shared.values.set(&value.name, *keep, owner, content);

@@ -7,6 +7,7 @@ import sys
 import warnings
 
 from .._errors import HookError, SconceWarning
+from .frameworks import PYTORCH
 from .tensors import NotShown, Parameters, address
 
 # Mount points by number, in the order of `sconce.POINTS`' numbers.
@@ -28,21 +29,6 @@ _POINTS = {
 }
 PHASES = {"train": 0, "val": 1, "test": 2, "predict": 3}
 GO_ON, AFTER_EPOCH, NOW = 0, 1, 2
-
-# Requests whose effects a loop with an optimizer of PyTorch's can follow.
-FOLLOWED = (
-    "stop",
-    "stop_after_epoch",
-    "skip_batch",
-    "skip_update",
-    "scale_loss",
-    "swap_parameters",
-    "set_learning_rate",
-    "set_weight_decay",
-    "freeze",
-    "set_accumulation",
-)
-SHOWN = ("parameters", "gradients", "inputs", "targets", "outputs", "loss", "groups")
 
 # What serves which request, by the name of the argument.
 _SERVED = {
@@ -122,9 +108,8 @@ class LoopHooks:
         seed=0,
         plugins=(),
         plan=None,
-        absent=(),
-        shows=SHOWN,
-        follows=FOLLOWED,
+        framework=PYTORCH,
+        follows=None,
         served=None,
         states=None,
     ):
@@ -136,7 +121,8 @@ class LoopHooks:
         plan = dict(plan or {})
         plan.setdefault("groups", self._group_plan())
         plan.setdefault("has_momentum", False)
-        description = {"plan": plan, "absent": list(absent), "shows": list(shows), "follows": list(follows)}
+        follows = framework.follows if follows is None else follows
+        description = {"plan": plan, "absent": framework.absent, "shows": framework.shows, "follows": list(follows)}
         forget = None
         if not isinstance(hooks, (str, os.PathLike)):
             # Instances and classes of `sconce.Hook` are known by numbers.
