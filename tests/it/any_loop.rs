@@ -189,9 +189,9 @@ fn what_a_loop_cant_do_is_refused_at_the_start_by_name() {
     let place = Workplace::new(&["sconce-plugin-control", "sconce-plugin-optimisation"]);
     let model = Loop::new();
     let hooks = json!([
-        {"hook": "roll-back", "monitor": "loss"},
+        {"hook": "roll-back", "config": {"monitor": "loss"}},
         {"hook": "warm-up", "name": "rate", "updates": 2},
-        {"hook": "ema", "decay": 0.9}
+        {"hook": "ema", "config": {"decay": 0.9}}
     ]);
     let refused = setup(&place, &hooks).parameters(model.entries()).start();
     let said = refused.err().expect("refused").to_string();
@@ -199,7 +199,7 @@ fn what_a_loop_cant_do_is_refused_at_the_start_by_name() {
         said.contains("can't run in this loop") || said.contains("no hook"),
         "{said}"
     );
-    let hooks = json!([{"hook": "grad-clip", "max_norm": 1.0, "isolation": "process"}]);
+    let hooks = json!([{"hook": "grad-clip", "config": {"max_norm": 1.0}, "isolation": "process"}]);
     let refused = setup(&place, &hooks).parameters(model.entries()).start();
     let said = refused.err().expect("refused").to_string();
     assert!(said.contains("a process of its own"), "{said}");
@@ -210,8 +210,8 @@ fn a_loop_goes_on_from_its_hooks_states_as_if_it_had_not_stopped() {
     let plugins = ["sconce-plugin-csv", "sconce-plugin-optimisation"];
     let hooks = json!([
         "csv",
-        {"hook": "ema", "decay": 0.9},
-        {"hook": "grad-clip", "max_norm": 0.1}
+        {"hook": "ema", "config": {"decay": 0.9}},
+        {"hook": "grad-clip", "config": {"max_norm": 0.1}}
     ]);
     let started = |place: &Workplace, model: &Loop| {
         let setup = setup(place, &hooks).follows(Request::SetLearningRate);

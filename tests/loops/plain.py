@@ -79,7 +79,7 @@ def averages_are_those_of_swa_utils(place):
     def update(_):
         theirs.update_parameters(net)
 
-    ema = {"hook": "ema", "decay": 0.9, "warm_up": "none"}
+    ema = {"hook": "ema", "config": {"decay": 0.9, "warm_up": "none"}}
     with sconce.Hooks([ema], model=net, optimizer=optimizer, output=place, epochs=1, plugins=PLUGINS) as host:
         for _ in host.epochs():
             for step in host.training(data()):
@@ -105,7 +105,7 @@ def clipping_is_that_of_pytorch(place):
     ours, theirs = model(), model()
     loss = lambda net, batch: 100 * torch.nn.functional.cross_entropy(net(batch[0]), batch[1])
     optimizers = [torch.optim.SGD(net.parameters(), 0.01) for net in (ours, theirs)]
-    with sconce.Hooks([{"hook": "grad-clip", "max_norm": 1.0}], model=ours, optimizer=optimizers[0], output=place, plugins=PLUGINS) as host:
+    with sconce.Hooks([{"hook": "grad-clip", "config": {"max_norm": 1.0}}], model=ours, optimizer=optimizers[0], output=place, plugins=PLUGINS) as host:
         for _ in host.epochs():
             for step in host.training(data()):
                 step.after_forward(None)
@@ -128,7 +128,7 @@ def csv_has_the_loops_numbers(place):
 
 
 def an_interrupted_run_is_one_that_was_not(place):
-    hooks = [{"hook": "ema", "decay": 0.9}, "csv", {"hook": "grad-clip", "max_norm": 1.0}, "early-stopping" and {"hook": "early-stopping", "monitor": "loss", "patience": 5}]
+    hooks = [{"hook": "ema", "config": {"decay": 0.9}}, "csv", {"hook": "grad-clip", "config": {"max_norm": 1.0}}, {"hook": "early-stopping", "config": {"monitor": "loss", "patience": 5}}]
 
     def fresh():
         net = model()
@@ -172,7 +172,7 @@ def what_a_loop_can_do_wrong_is_said(place):
             raise AssertionError(f"{hooks} must be refused")
     sparse = torch.nn.Embedding(5, 3, sparse=True)
     optimizer = torch.optim.SGD(sparse.parameters(), 0.1)
-    with sconce.Hooks([{"hook": "grad-clip", "max_norm": 1.0}], model=sparse, optimizer=optimizer, output=place, plugins=PLUGINS) as host:
+    with sconce.Hooks([{"hook": "grad-clip", "config": {"max_norm": 1.0}}], model=sparse, optimizer=optimizer, output=place, plugins=PLUGINS) as host:
         try:
             for step in host.training([torch.tensor([0, 1])]):
                 outputs = step.after_forward(sparse(step.batch))
@@ -200,7 +200,7 @@ def a_fork_leaves_the_hooks_alone(place):
 def layouts_other_than_rows_first_are_averaged_too(place):
     net = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    with sconce.Hooks([{"hook": "ema", "decay": 0.5, "warm_up": "none"}, {"hook": "grad-clip", "max_norm": 0.01}], model=net, optimizer=optimizer, output=place, plugins=PLUGINS) as host:
+    with sconce.Hooks([{"hook": "ema", "config": {"decay": 0.5, "warm_up": "none"}}, {"hook": "grad-clip", "config": {"max_norm": 0.01}}], model=net, optimizer=optimizer, output=place, plugins=PLUGINS) as host:
         for _ in host.epochs():
             for step in host.training([torch.randn(2, 3, 8, 8)]):
                 outputs = step.after_forward(net(step.batch))

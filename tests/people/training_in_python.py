@@ -309,9 +309,18 @@ def frames_are_tables():
         assert digest(run.directory) == digest(PLACE / "table"), name
         assert len(run.predict(frame).rows()) == 240
         assert len(getattr(run.history, f"to_{name}")()) == 4
+        if name == "polars":
+
+            class Handed:
+                def __arrow_c_stream__(self, requested_schema=None):
+                    return frame.__arrow_c_stream__(requested_schema)
+
+            assert digest(train("arrow", manifest(), Handed()).directory) == digest(PLACE / "table")
 
 
 def main():
+    # Shells start what is in the background with interrupts ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", category=sconce.SconceWarning)
     # A fork of a process with threads is what one test is about.

@@ -8,13 +8,13 @@ use candle_nn::{Linear, Module, VarBuilder, linear};
 use serde_json::json;
 
 /// Batches: inputs of shape (samples, 784) and the numbers of their classes.
-pub type Batches = Vec<(Tensor, Tensor)>;
+pub(crate) type Batches = Vec<(Tensor, Tensor)>;
 
 /// Samples of a batch.
 const SIZE: usize = 64;
 
 /// MNIST's digits if its files are there, drawn ones of the same size otherwise: batches for training and for validation.
-pub fn load(directory: &Path) -> std::result::Result<(Batches, Batches), Box<dyn Error>> {
+pub(crate) fn load(directory: &Path) -> std::result::Result<(Batches, Batches), Box<dyn Error>> {
     let images = directory.join("mnist-10k-images-idx3-ubyte.gz");
     let labels = directory.join("mnist-10k-labels-idx1-ubyte.gz");
     let config = if images.exists() {
@@ -37,14 +37,14 @@ fn batches(data: &dyn sconce_data::Dataset) -> std::result::Result<Batches, Box<
 }
 
 /// Two layers, as in candle's own example.
-pub struct Model {
+pub(crate) struct Model {
     first: Linear,
     second: Linear,
 }
 
 impl Model {
     /// The model for inputs of this size.
-    pub fn new(inputs: usize, variables: VarBuilder<'_>) -> Result<Model> {
+    pub(crate) fn new(inputs: usize, variables: VarBuilder<'_>) -> Result<Model> {
         Ok(Model {
             first: linear(inputs, 100, variables.pp("first"))?,
             second: linear(100, 10, variables.pp("second"))?,
@@ -59,11 +59,11 @@ impl Module for Model {
 }
 
 /// How many outputs are largest at the target.
-pub fn correct(logits: &Tensor, targets: &Tensor) -> Result<f64> {
+pub(crate) fn correct(logits: &Tensor, targets: &Tensor) -> Result<f64> {
     let hits = logits.argmax(1)?.eq(&targets.to_dtype(DType::U32)?)?;
     let hits = hits.to_dtype(DType::F32)?.sum_all()?.to_scalar::<f32>()?;
     Ok(f64::from(hits))
 }
 
 /// The device of both loops.
-pub const DEVICE: Device = Device::Cpu;
+pub(crate) const DEVICE: Device = Device::Cpu;

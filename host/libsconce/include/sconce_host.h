@@ -74,7 +74,7 @@ typedef struct sconce_host_loop {
 /* What hooks are created from. */
 typedef struct sconce_host_options {
   size_t size;
-  const char *hooks;       /* JSON: {"hooks": ["csv", {"hook": "ema", "decay": 0.99}], "plugins": ["…"]} */
+  const char *hooks;       /* JSON: {"hooks": ["csv", {"hook": "ema", "config": {"decay": 0.99}}], "plugins": ["…"]} */
   const char *path;        /* the file that the JSON stands for: relative paths start in its directory, messages name it */
   const char *description; /* JSON: {"plan": {"epochs": 3, "batches": 100, "groups": [{"name": "default", "learning_rate": 0.1}]},
                               "absent": ["after_forward"], "shows": ["parameters", "gradients"], "follows": ["stop"]}; NULL: all */

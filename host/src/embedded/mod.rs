@@ -7,6 +7,10 @@
 //! **Parts.** [`TrainingRequest`] says what to train, [`train`] does it and [`check`] says whether it could (`training`), [`Events`] is what happens on the way (`events`, by the
 //! run's `log` and `observer`). [`Predictor`] is a trained model (`predictor`).
 //!
+//! **What a process has once.** The number of threads is the first run's, and another is refused. Results of trials and opened libraries are
+//! kept, by their hashes. The clock counts from the run's start. Breadcrumbs of crashes go nowhere. Streams and the terminal are the command line's
+//! and unused.
+//!
 //! **States.** One training at a time: it has the process's threads for itself, and the data that the program provides are known by
 //! their paths alone.
 

@@ -4,7 +4,7 @@
 import lightning
 from sconce.lightning import Callback
 
-callback = Callback(["csv", {"hook": "ema", "decay": 0.99}], output="runs/a")
+callback = Callback(["csv", {"hook": "ema", "config": {"decay": 0.99}}], output="runs/a")
 lightning.Trainer(max_epochs=3, callbacks=[callback]).fit(model, loader)
 ```
 """

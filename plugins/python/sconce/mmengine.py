@@ -3,7 +3,7 @@
 ```python
 from sconce.mmengine import Hook
 
-runner = mmengine.runner.Runner(…, custom_hooks=[Hook(["csv", {"hook": "ema", "decay": 0.99}])])
+runner = mmengine.runner.Runner(…, custom_hooks=[Hook(["csv", {"hook": "ema", "config": {"decay": 0.99}}])])
 runner.train()
 ```
 """

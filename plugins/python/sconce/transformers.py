@@ -3,7 +3,7 @@
 ```python
 from sconce.transformers import Callback
 
-trainer = transformers.Trainer(model, args, train_dataset=data, callbacks=[Callback(["csv", {"hook": "ema", "decay": 0.99}])])
+trainer = transformers.Trainer(model, args, train_dataset=data, callbacks=[Callback(["csv", {"hook": "ema", "config": {"decay": 0.99}}])])
 trainer.train()
 ```
 """

@@ -9,7 +9,7 @@ use crate::dispatch::HookFault;
 use crate::planning::UnusableHooks;
 
 /// An error of a [`HookHost`](super::HookHost) or of [`LoopHooks`](super::LoopHooks).
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum HostError {
     /// The hooks can't be used: the document, a plugin, or something that the loop can't do is at fault. All problems.
     #[error("{}", Listed(.0))]
@@ -29,6 +29,13 @@ pub enum HostError {
     /// The loop's own source of batches, or what it was asked to do, failed.
     #[error("{0}")]
     Loop(String),
+}
+
+// As its text: it is what a program prints whose `main` returns it.
+impl fmt::Debug for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// Problems with their places, one after the other.

@@ -41,6 +41,8 @@ impl Offers {
             Readable::Outputs,
             Readable::Loss,
             Readable::Groups,
+            // Of one process, which is the first of one.
+            Readable::Ranks,
         ];
         let follows = [
             Request::Stop,

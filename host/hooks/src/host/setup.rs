@@ -356,7 +356,7 @@ fn show_parameters(
 }
 
 impl HookHost<'static> {
-    /// The hooks that a file lists: `{"hooks": ["csv", {"hook": "ema", "decay": 0.99}]}`.
+    /// The hooks that a file lists: `{"hooks": ["csv", {"hook": "ema", "config": {"decay": 0.99}}]}`.
     ///
     /// # Errors
     ///

@@ -6,8 +6,6 @@ use pyo3::prelude::*;
 use sconce::embedded::{StartFailure, render};
 use sconce::exit;
 
-use super::function::panic_text;
-
 /// The exception for a run that can't start, with all problems and their hints.
 pub(super) fn of_start(py: Python<'_>, failure: &StartFailure) -> PyErr {
     let class = match failure.code {
@@ -38,4 +36,11 @@ pub(super) fn new(py: Python<'_>, class: &str, text: &str) -> PyErr {
         .and_then(|errors| errors.getattr(class))
         .and_then(|class| class.call1((text,)));
     made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The text of a panic.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a text").to_owned()
 }

@@ -1,6 +1,5 @@
 //! Functions of Python's, made of closures.
 
-use std::any::Any;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,11 +22,4 @@ where
         let called = catch_unwind(AssertUnwindSafe(|| call(arguments)));
         called.unwrap_or_else(|panic| Err(failure::of_panic(arguments.py(), &*panic)))
     })
-}
-
-/// The text of a panic.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("a panic without a text").to_owned()
 }

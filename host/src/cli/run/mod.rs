@@ -251,11 +251,9 @@ fn try_run(
     let (mut report, hooks) = run_in(view.as_ref(), ready, log);
     drop(looks);
     // Before the hooks are dropped: one that does not come back must not cost the results.
-    let write = |report: &mut RunReport| record::write_results(&store, report, &prepared, &origin);
-    let written = !is_first || is_written(&write(&mut report));
+    let written = !is_first || write_results(&store, &mut report, &prepared, &origin);
     report.close_hooks(hooks, &shared);
-    let is_written = written
-        && (!is_first || is_written(&record::write_record(&store, &report, &prepared, &origin)));
+    let is_written = written && (!is_first || write_record(&store, &report, &prepared, &origin));
     drop(output);
     Ok(Ended {
         out_of_memory: out_of_memory(&report, &prepared, tasks),
@@ -478,8 +476,28 @@ fn begin_record(
     Ok(())
 }
 
-/// Prints the problems of writing results; returns whether there are none.
-fn is_written(problems: &[Diagnostic]) -> bool {
+/// Writes the run's weights, model and record; returns whether they were written.
+fn write_results(
+    store: &Store,
+    report: &mut RunReport,
+    prepared: &Prepared,
+    origin: &Origin<'_>,
+) -> bool {
+    has_none(&record::write_results(store, report, prepared, origin))
+}
+
+/// Writes the run's record; returns whether it was written.
+fn write_record(
+    store: &Store,
+    report: &RunReport,
+    prepared: &Prepared,
+    origin: &Origin<'_>,
+) -> bool {
+    has_none(&record::write_record(store, report, prepared, origin))
+}
+
+/// Prints problems; returns whether there are none.
+fn has_none(problems: &[Diagnostic]) -> bool {
     output::diagnostics(problems);
     problems.is_empty()
 }

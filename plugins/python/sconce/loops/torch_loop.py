@@ -10,7 +10,7 @@ class Hooks(LoopHooks):
     """Sconce's hooks in a loop of PyTorch's.
 
     ```python
-    with sconce.Hooks(["csv", {"hook": "ema", "decay": 0.99}], model=model, optimizer=optimizer, output="runs/a", epochs=3) as hooks:
+    with sconce.Hooks(["csv", {"hook": "ema", "config": {"decay": 0.99}}], model=model, optimizer=optimizer, output="runs/a", epochs=3) as hooks:
         for epoch in hooks.epochs():
             for step in hooks.training(loader):
                 inputs, targets = step.batch

@@ -64,10 +64,10 @@ def _merged(section, data, path, convert, provided):
     return merged
 
 
-def samples(value, is_table):
+def samples(value):
     """Samples to predict: the path that stands for them, and what is at it."""
     path = f"{ROOT}/predict"
-    return _table(path, value) if is_table else _array(path, value)
+    return _table(path, value) if isinstance(value, dict) or _is_frame(value) else _array(path, value)
 
 
 def _array(path, value):
@@ -90,7 +90,11 @@ def _interface(path, value):
         value = value.detach()
         if value.device.type != "cpu":
             value = value.cpu()
-        value = value.numpy()
+        try:
+            value = value.numpy()
+        except TypeError:
+            # NumPy lacks bfloat16, of which every value is one of float32.
+            value = value.float().numpy()
     interface = getattr(value, "__array_interface__", None)
     if interface is not None and interface.get("data") is not None:
         return value, interface
@@ -130,7 +134,9 @@ def _announce(path, size, why):
 
 
 def _is_frame(value):
-    return hasattr(value, "columns") and (hasattr(value, "to_csv") or hasattr(value, "write_csv"))
+    """Whether it is a table of pandas or polars, or one that Arrow's interface hands over."""
+    is_written = hasattr(value, "columns") and (hasattr(value, "to_csv") or hasattr(value, "write_csv"))
+    return is_written or hasattr(value, "__arrow_c_stream__")
 
 
 def _table(path, value):
@@ -141,6 +147,8 @@ def _table(path, value):
         text = value.to_csv(index=False)
     elif isinstance(value, dict):
         text = _csv(path, value)
+    elif hasattr(value, "__arrow_c_stream__"):
+        text = _by_arrow(path, value)
     else:
         raise DataError(
             f"`{path[len(ROOT) + 1:]}` is {type(value).__name__}: a table is expected, such as a DataFrame or a dictionary of columns"
@@ -148,6 +156,18 @@ def _table(path, value):
     content = text.encode()
     _announce(path, len(content), "a table is read as text")
     return path, content, None
+
+
+def _by_arrow(path, value):
+    """The text of a table that Arrow's interface hands over."""
+    try:
+        import polars
+    except ImportError:
+        kind = type(value).__name__
+        raise DataError(
+            f"`{path[len(ROOT) + 1:]}` is {kind}, which polars reads, and that is not installed\nhint: pip install polars"
+        ) from None
+    return polars.DataFrame(value).write_csv()
 
 
 def _csv(path, columns):

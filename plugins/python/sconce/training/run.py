@@ -40,8 +40,7 @@ class Model:
         if isinstance(samples, (str, os.PathLike)):
             path, provided = os.fspath(samples), []
         else:
-            is_table = isinstance(samples, dict) or hasattr(samples, "to_csv") or hasattr(samples, "write_csv")
-            described = data_.samples(samples, is_table)
+            described = data_.samples(samples)
             path, provided = described[0], [described]
         values, shape, names, is_classes, notes = self._predict(path, provided)
         for note in notes:

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::ArrayError;
-use super::array::ArrayElement;
+use super::element::ArrayElement;
 
 /// Contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::array::ArrayElement;
+use super::element::ArrayElement;
 use crate::Content;
 use crate::numbers::values::KeptValues;
 

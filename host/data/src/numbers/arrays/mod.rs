@@ -2,6 +2,7 @@
 
 mod array;
 mod config;
+mod element;
 mod header;
 mod kept;
 mod npy;

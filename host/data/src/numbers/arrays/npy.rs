@@ -53,7 +53,7 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::DataError> {
     data_files::note(file, &bytes);
     check_size(file, expected, bytes.len() as u64)?;
     let content = bytes.get(end..).unwrap_or_default();
-    let elements = header.element.read(content, header.big_endian);
+    let elements = ArrayElements::read(header.element, content, header.big_endian);
     let elements = if header.fortran_order {
         rows_first(&header, elements)
     } else {

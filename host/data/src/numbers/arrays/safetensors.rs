@@ -5,7 +5,8 @@ use std::path::Path;
 use safetensors::{Dtype, SafeTensors};
 
 use super::ArrayError;
-use super::array::{Array, ArrayElement};
+use super::array::{Array, ArrayElements};
+use super::element::ArrayElement;
 use crate::error::unreadable;
 use crate::files::data_files;
 use crate::safetensors_file::{self, SafetensorsProblem};
@@ -75,7 +76,7 @@ fn tensor(file: &Path, tensors: &SafeTensors<'_>, name: &str) -> Result<Array, A
             found: format!("{:?}", view.dtype()),
         });
     };
-    let elements = element.read(view.data(), false);
+    let elements = ArrayElements::read(element, view.data(), false);
     Array::new(place, view.shape().to_vec(), elements)
 }
 

@@ -84,10 +84,11 @@ pub(super) fn values(array: &Array, targets: &Targets) -> Result<TargetValues, A
         });
     }
     match &array.elements {
-        ArrayElements::Floats(_) => Ok(TargetValues::Numbers(array.numbers()?)),
+        // What is kept elsewhere are inputs; targets are this program's own.
+        ArrayElements::Floats(_) | ArrayElements::Kept(_) => {
+            Ok(TargetValues::Numbers(array.numbers()?))
+        }
         ArrayElements::Integers(numbers) => classes(array, numbers, targets.outputs()),
-        // Those of targets are this program's own.
-        ArrayElements::Kept(_) => Ok(TargetValues::Numbers(array.numbers()?)),
     }
 }
 

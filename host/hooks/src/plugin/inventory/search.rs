@@ -150,7 +150,10 @@ impl Inventory {
     }
 }
 
-/// The files in a directory that are named like libraries, sorted.
+/// The library with all of this program's own code, which is no plugin and large; in a checkout it lies beside plugins.
+const OWN: &str = "libsconce.so";
+
+/// The files in a directory that are named like libraries, sorted, without this program's own.
 pub fn libraries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -158,7 +161,7 @@ pub fn libraries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
         let is_library = path
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case(DLL_EXTENSION));
-        if is_library {
+        if is_library && path.file_name().is_none_or(|name| name != OWN) {
             paths.push(path);
         }
     }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
-use crate::numbers::arrays::array::{ArrayElement, ArrayElements};
+use crate::numbers::arrays::array::ArrayElements;
+use crate::numbers::arrays::element::ArrayElement;
 use crate::{Provided, ProvidedArray, ProvidedFile};
 
 /// Every element has the value that it has when it is read into memory of this program's own.
@@ -28,7 +29,7 @@ fn elements_that_are_kept_have_the_values_of_those_that_are_read() {
     ];
     for element in all {
         for big_endian in [false, true] {
-            let read = match element.read(&bytes, big_endian) {
+            let read = match ArrayElements::read(element, &bytes, big_endian) {
                 ArrayElements::Floats(numbers) => numbers,
                 ArrayElements::Integers(numbers) => numbers.iter().map(|&x| x as f32).collect(),
                 ArrayElements::Kept(_) => Vec::new(),
