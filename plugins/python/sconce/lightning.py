@@ -76,6 +76,9 @@ class Callback(pl.Callback):
         }
         if isinstance(batches, int):
             plan["batches"] = batches
+        if trainer.enable_validation:
+            counts = trainer.num_val_batches
+            plan["validation_batches"] = sum(counts) if all(isinstance(count, int) for count in counts) else 0
         served = Served({"save": self._save_for(trainer)}, LIGHTNING.reasons, self._log)
         self._hooks = LoopHooks(
             self._entries,

@@ -65,6 +65,8 @@ class Hook(RunnerHook):
             batches = loop.max_iters
         if batches is not None:
             plan["batches"] = batches
+        if runner.val_loop is not None:
+            plan["validation_batches"] = len(runner.val_dataloader)
         self._batches = batches
         model = runner.model
         self._hooks = LoopHooks(

@@ -55,6 +55,9 @@ class Callback(transformers.TrainerCallback):
         plan = {"epochs": max(1, round(state.num_train_epochs or args.num_train_epochs)), "accumulate": args.gradient_accumulation_steps}
         if train_dataloader is not None and hasattr(train_dataloader, "__len__"):
             plan["batches"] = len(train_dataloader)
+        if str(args.eval_strategy).rsplit(".", 1)[-1].lower() != "no":
+            # How many, the trainer does not say before it evaluates.
+            plan["validation_batches"] = 0
         services = {"validate": lambda: setattr(control, "should_evaluate", True)}
         self._hooks = LoopHooks(
             self._entries,

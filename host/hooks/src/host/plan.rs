@@ -17,7 +17,7 @@ pub struct LoopPlan {
     pub samples: Option<u64>,
     /// Batches per update; at least 1.
     pub accumulate: u64,
-    /// Batches of a validation; none if the loop validates nothing, or does not know.
+    /// Batches of a validation, 0 if that is not known; none if the loop validates nothing.
     pub validation_batches: Option<u64>,
     /// The optimizer's groups with their learning rates and weight decays, the default group first.
     pub groups: Vec<GroupPlan>,

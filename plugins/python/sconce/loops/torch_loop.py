@@ -26,7 +26,8 @@ class Hooks(LoopHooks):
 
     - `hooks`: entries as in a manifest, or the path of a JSON file that has them under `hooks`
     - `output`: the directory in which hooks write their files
-    - `epochs`, `batches`, `validation_batches`: what hooks plan by; `batches` is known from a loader with a length
+    - `epochs`, `batches`, `validation_batches`: what hooks plan by. A hook that watches a metric of the validation is refused without
+      `validation_batches`; 0: not known how many
     - `accumulate`: batches per update; hooks may set another number
     - `metrics`: names of metrics that the loop sets by `step.metric`
     - `states`: what `state_dict` returned, to go on from
