@@ -87,7 +87,7 @@ pub struct HookMetadata {
     /// ([`Setup::reads`](crate::Setup::reads)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Vec<String>>,
-    /// What of `reads` the hook does without if the loop lacks it.
+    /// What of `reads` the hook does without if the loop lacks it, and mount points that the loop need not come by, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub optional: Vec<String>,
     /// JSON Schema of the hook's configuration, in the section of plugins that can't compute it (in C); null otherwise.

@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, ExprField, ExprLit, Ident, Lit, LitStr, Member, Result, Token};
 
-use crate::uses;
+use crate::{points, uses};
 
 /// The arguments in parentheses, validated.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     pub(crate) asks: Listed,
     /// What is read of the loop, beyond what the block's text says.
     pub(crate) reads: Listed,
-    /// What is read of the loop if it has it.
+    /// What is read of the loop if it has it, and mount points at which the hook is called if the loop comes by.
     pub(crate) optional: BTreeSet<&'static str>,
     /// Whether it runs on all ranks, rather than on the first alone.
     pub(crate) on_all_ranks: bool,
@@ -109,7 +109,11 @@ impl Arguments {
             "requires" => self.requires = strings(value)?,
             "asks" => self.asks = listed(value, "a request", &uses::requests())?,
             "reads" => self.reads = listed(value, "a part of the loop", &uses::parts())?,
-            "optional" => self.optional = known(value, "a part of the loop", &uses::parts())?,
+            "optional" => {
+                let mut names = uses::parts();
+                names.extend(points::POINTS.iter().map(|point| point.name));
+                self.optional = known(value, "a part of the loop or a mount point", &names)?;
+            }
             "ranks" => self.on_all_ranks = is_all(value)?,
             "state" => self.state = fields(value)?,
             other => {

@@ -9,7 +9,7 @@ use syn::{Error, Ident, ImplItem, ItemImpl, parse_quote};
 
 use crate::arguments::{Arguments, Field, Listed};
 use crate::points::{self, PointMethod};
-use crate::uses::Uses;
+use crate::uses::{self, Uses};
 
 /// The unchanged block (with a default `Config` if it has none) and its `HookKind` implementation.
 ///
@@ -255,7 +255,7 @@ fn metadata(arguments: &Arguments, in_block: &Uses, methods: &[&PointMethod]) ->
         ""
     };
     let reads = all_of(&arguments.reads, &in_block.reads).map(|mut reads| {
-        reads.extend(&arguments.optional);
+        reads.extend(arguments.optional.intersection(&uses::parts()));
         reads
     });
     let optional = Some(arguments.optional.clone()).filter(|names| !names.is_empty());

@@ -25,7 +25,7 @@ use syn::{ItemImpl, ItemTrait, parse_macro_input};
 /// | `requires` | host extensions that it requires: `["sconce.metrics/1"]` |
 /// | `asks` | requests that functions outside the block make: `[stop, save_checkpoint]` |
 /// | `reads` | what of the loop functions outside the block read or change: `[gradients, loss]` |
-/// | `optional` | what of `reads` it does without if the loop lacks it: `[targets]` |
+/// | `optional` | what of `reads`, and which mount points, it does without if the loop lacks them: `[targets, module_forward]` |
 /// | `state` | the fields that are the hook's state: `counters`, or `[best, inner.waited]`; see [`state`](../sconce_plugin_api/state/index.html) |
 /// | `ranks` | where it runs when several processes train together: `"first"` (default) or `"all"` |
 ///

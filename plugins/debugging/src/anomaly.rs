@@ -146,7 +146,7 @@ fn is_training(task: &TaskView<'_>) -> bool {
     priority = HIGHEST,
     ranks = "all",
     asks = stop,
-    optional = [loss, targets]
+    optional = [loss, inputs, targets, outputs, after_forward, module_forward, module_backward]
 )]
 impl Hook for Anomaly {
     type Config = Config;

@@ -157,7 +157,9 @@ fn reasons(spec: &HookSpec, offers: &Offers, served: &dyn Loop) -> Vec<String> {
             .iter()
             .any(|phase| spec.is_called_at(**point, *phase))
     };
-    for point in offers.absent.iter().filter(is_called) {
+    let is_needed = |name: &str| !spec.optional.iter().any(|optional| optional == name);
+    let absent = offers.absent.iter().filter(is_called);
+    for point in absent.filter(|point| is_needed(point.name())) {
         reasons.push(format!(
             "it is called at `{point}`, which this loop does not come by"
         ));
@@ -165,8 +167,8 @@ fn reasons(spec: &HookSpec, offers: &Offers, served: &dyn Loop) -> Vec<String> {
     for name in spec.asks.iter().flatten() {
         reasons.extend(refusal(name, offers, served));
     }
-    let is_needed = |name: &&String| !spec.optional.contains(name);
-    for name in spec.reads.iter().flatten().filter(is_needed) {
+    let reads = spec.reads.iter().flatten();
+    for name in reads.filter(|name| is_needed(name)) {
         if !offers.readable.contains(name.as_str()) {
             reasons.push(format!("it reads `{name}`, which this loop does not show"));
         }
