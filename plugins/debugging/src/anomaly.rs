@@ -202,7 +202,9 @@ impl Hook for Anomaly {
         self.previous_module = None;
         if self.looks
             && self.config.forward
-            && let Some(bad) = self.bad(&task.inputs()?)?
+            // Not every loop shows its inputs.
+            && let Ok(inputs) = task.inputs()
+            && let Some(bad) = self.bad(&inputs)?
         {
             return self.meet(task, &format!("the batch's inputs have {bad}"));
         }
@@ -241,7 +243,8 @@ impl Hook for Anomaly {
         if self.looks
             && self.config.forward
             && is_training(task)
-            && let Some(bad) = self.bad(&task.outputs()?)?
+            && let Ok(outputs) = task.outputs()
+            && let Some(bad) = self.bad(&outputs)?
         {
             return self.meet(
                 task,

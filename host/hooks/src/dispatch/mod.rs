@@ -317,6 +317,11 @@ impl Dispatcher {
         self.process = ProcessState::look();
     }
 
+    /// As [`begin_run`](Dispatcher::begin_run), in a process that belongs to another program.
+    pub fn begin_run_as_guest(&mut self) {
+        self.process = ProcessState::look_as_guest();
+    }
+
     /// Ends a timed call, and makes the checks that are too slow for every call.
     fn timed(&mut self, id: HookId, position: &Position, shared: &BridgeState<'_>) {
         let Some(times) = self.times.get_mut(id.position()) else {

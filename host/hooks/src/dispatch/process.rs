@@ -23,6 +23,17 @@ impl ProcessState {
         }
     }
 
+    /// As [`look`](ProcessState::look), of a process that belongs to another program: its directory and what signals do are that one's
+    /// to change at any time, and are not looked at.
+    pub(super) fn look_as_guest() -> ProcessState {
+        ProcessState {
+            floats: FloatState::read(),
+            rounding: Rounding::compute(),
+            directory: directory::Directory::ignored(),
+            handlers: handlers::Handlers::ignored(),
+        }
+    }
+
     /// Whether the last call changed the floating-point mode so that results change.
     #[inline]
     pub(super) fn has_other_results(&self) -> bool {
@@ -90,6 +101,10 @@ mod handlers {
     }
 
     impl Handlers {
+        pub(super) fn ignored() -> Handlers {
+            Handlers(Vec::new())
+        }
+
         pub(super) fn look() -> Handlers {
             let known = |signal| Some((signal, action(signal)?));
             Handlers(SIGNALS.into_iter().filter_map(known).collect())
@@ -135,6 +150,10 @@ mod handlers {
     pub(super) struct Handlers;
 
     impl Handlers {
+        pub(super) fn ignored() -> Handlers {
+            Handlers
+        }
+
         pub(super) fn look() -> Handlers {
             Handlers
         }
@@ -167,6 +186,10 @@ mod directory {
     }
 
     impl Directory {
+        pub(super) fn ignored() -> Directory {
+            Directory { kept: None }
+        }
+
         pub(super) fn look() -> Directory {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let kept = openat(CWD, ".", flags, Mode::empty()).ok();
@@ -198,6 +221,10 @@ mod directory {
     pub(super) struct Directory;
 
     impl Directory {
+        pub(super) fn ignored() -> Directory {
+            Directory
+        }
+
         pub(super) fn look() -> Directory {
             Directory
         }

@@ -266,7 +266,7 @@ impl<'log> HookSetup<'log> {
         for warning in warnings {
             shared.warn(&warning.message);
         }
-        hooks.begin_run();
+        hooks.begin_run_as_guest();
         let followed = Followed::new(self.plan.epochs, self.plan.accumulate, &self.offers.absent);
         let total = self
             .plan
