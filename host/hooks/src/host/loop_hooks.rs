@@ -779,6 +779,40 @@ impl<'log> LoopHooks<'log> {
         Some(all.into_iter().collect())
     }
 
+    /// The requests that the hooks may make, by [`Request::name`]; `None` if one of them does not say.
+    pub fn asks(&self) -> Option<Vec<String>> {
+        let mut all = BTreeSet::new();
+        for hook in self.hooks.iter().flat_map(Dispatcher::hooks) {
+            all.extend(hook.spec.asks.as_ref()?.iter().cloned());
+        }
+        Some(all.into_iter().collect())
+    }
+
+    /// The loop has come by mount points of the batch in progress at which no hook is called, in their order: by bits, from 1 for
+    /// `after_forward` to 16 for `after_update`. A binding to a slow language makes one call of several so.
+    ///
+    /// # Errors
+    ///
+    /// If a call is missing.
+    pub fn pass_by(&mut self, points: u8, loss: Option<f64>) -> HostResult {
+        if points & 1 != 0 {
+            self.after_forward()?;
+        }
+        if points & 2 != 0 {
+            self.after_loss(loss)?;
+        }
+        if points & 4 != 0 {
+            self.after_backward()?;
+        }
+        if points & 8 != 0 {
+            self.before_update()?;
+        }
+        if points & 16 != 0 {
+            self.after_update()?;
+        }
+        Ok(())
+    }
+
     /// Shows learning rates that the loop has set itself, by a schedule of its own; groups of other names are left as they are.
     pub fn set_learning_rates(&self, rates: &[(String, f64)]) {
         let mut groups = self.shared.groups.borrow_mut();

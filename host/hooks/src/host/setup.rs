@@ -7,6 +7,7 @@ use candle_core::Var;
 use sconce_base::patterns::Patterns;
 use sconce_lifecycle::Followed;
 use sconce_manifest::diagnostic::Diagnostic;
+use sconce_ops::kernels::threads;
 use sconce_parameters::groups::{GroupRates, Groups};
 use sconce_parameters::{Parameter, ParameterKind, Parameters};
 use sconce_plugin_api::ext::Request;
@@ -161,6 +162,14 @@ impl<'log> HookSetup<'log> {
     #[must_use]
     pub fn plugins(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
         self.directories.extend(directories);
+        self
+    }
+
+    /// Hooks' passes over tensors take no more than this many threads of those that the process may use: as many as the loop's own
+    /// library. The first loop of a process decides, before anything is computed; results don't depend on it.
+    #[must_use]
+    pub fn threads(self, most: usize) -> Self {
+        threads::use_at_most(most);
         self
     }
 

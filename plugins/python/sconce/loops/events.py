@@ -135,7 +135,8 @@ class LoopHooks:
             raise HookError(str(problem)) from None
         served = served or Served({})
         output = None if output is None else os.path.abspath(output)
-        calls = extension().start_hooks(text, path, json.dumps(description), output, shown, states, served)
+        threads = self.parameters.threads()
+        calls = extension().start_hooks(text, path, json.dumps(description), output, shown, states, served, threads)
         for call, function in calls.items():
             setattr(self, f"_{call}", function)
         self._phase = PHASES["train"]
@@ -144,6 +145,15 @@ class LoopHooks:
         self._is_over = False
         self._rates = self._rates_of_optimizer()
         self._shown = []
+        asks = None if (asks := self._asks()) is None else frozenset(asks)
+        self._may = lambda request: asks is None or request in asks
+        self._may_skip = self._may("skip_update")
+        self._may_scale = self._may("scale_loss")
+        self._may_freeze = self._may("freeze")
+        self._may_set_rates = any(map(self._may, ("set_learning_rate", "set_weight_decay", "set_momentum")))
+        self._may_write = self._reads is None or "parameters" in self._reads
+        # Mount points that no hook uses, by which the loop has come since the last call: told with the next one.
+        self._passed, self._loss = 0, None
 
     # Where hooks listen.
 
@@ -197,11 +207,13 @@ class LoopHooks:
 
     def begin_batch(self, samples, updates=None, inputs=None, targets=None):
         """A batch begins; returns whether hooks skip it, after which `end_batch` comes next."""
-        self._take_over_rates()
+        if self.optimizer is not None:
+            self._take_over_rates()
         if inputs is not None:
             self.show("inputs", inputs)
         if targets is not None:
             self.show("targets", targets)
+        self._listening = self._here()
         return self._begin_batch(samples, updates)
 
     def show(self, name, tensor):
@@ -216,45 +228,79 @@ class LoopHooks:
         except NotShown:
             pass
 
+    def _catch_up(self):
+        passed, self._passed = self._passed, 0
+        if passed:
+            self._pass_by(passed, self._loss)
+
     def after_forward(self, outputs=None):
         """The model's outputs are there."""
-        if outputs is not None and "after_forward" in self._here():
+        if "after_forward" not in self._listening:
+            self._pass(1)
+            return
+        self._catch_up()
+        if outputs is not None:
             self.show("outputs", outputs)
         self._after_forward()
+
+    def _pass(self, point):
+        if self._passed >= point:
+            # Twice, or too late: the call itself says so.
+            self._catch_up()
+        self._passed |= point
 
     def after_loss(self, loss):
         """The loss is there, a mean over the batch's samples as a number, or None if the loop does not know it; returns what hooks want it
         multiplied by."""
+        if "after_loss" not in self._listening and not self._may_scale:
+            self._pass(2)
+            self._loss = loss
+            return 1.0
+        self._catch_up()
         return self._after_loss(loss)
 
     def after_backward(self):
         """The batch's gradients are there."""
-        self._leave_frozen_out()
-        if "after_backward" not in self._here():
-            self._after_backward([])
+        if self._may_freeze:
+            self._leave_frozen_out()
+        if "after_backward" not in self._listening:
+            self._pass(4)
             return
+        self._catch_up()
         self._after_backward(self._lent())
         self.parameters.note_changes(gradients=True)
 
     def before_update(self):
         """The update's gradients are there; returns whether hooks skip it. The optimizer has the rates that hooks want then."""
-        if "before_update" not in self._here():
-            is_skipped = self._before_update([])
-        else:
+        if "before_update" in self._listening:
+            self._catch_up()
             is_skipped = self._before_update(self._lent())
             self.parameters.note_changes(gradients=True)
-        self._hand_over_rates()
+        elif self._may_skip:
+            self._catch_up()
+            is_skipped = self._before_update([])
+        else:
+            self._pass(8)
+            is_skipped = False
+        if self._may_set_rates:
+            self._hand_over_rates()
         return is_skipped
 
     def after_update(self):
         """The optimizer has stepped."""
+        if "after_update" not in self._listening:
+            self._pass(16)
+            return
+        self._catch_up()
         self._after_update()
         self._note_writes()
 
     def end_batch(self):
         """The batch is over; returns whether hooks want the training to end: 0, 1 (after the epoch), 2 (now)."""
-        stopping = self._end_batch()
-        self._shown.clear()
+        passed, self._passed = self._passed, 0
+        stopping = self._end_batch(passed, self._loss)
+        if self._shown:
+            self._shown.clear()
         self._note_writes()
         return stopping
 
@@ -272,7 +318,7 @@ class LoopHooks:
                 parameter.grad = None
 
     def _note_writes(self):
-        if self._took_writes():
+        if self._may_write and self._took_writes():
             self.parameters.note_changes(gradients=False)
 
     def refresh(self):
@@ -297,7 +343,7 @@ class LoopHooks:
         return plan or [{"name": "default", "learning_rate": 0.0}]
 
     def _rates_of_optimizer(self):
-        return [float(group["lr"]) for group in self._groups_of_optimizer()]
+        return [group["lr"] for group in self._groups_of_optimizer()]
 
     def _take_over_rates(self):
         """Shows hooks the rates that a schedule of the loop's own has set."""

@@ -100,6 +100,12 @@ class Parameters:
         self._gradients_checked = False
         return True
 
+    def threads(self):
+        """Threads that PyTorch computes with."""
+        import torch
+
+        return torch.get_num_threads()
+
     def shown(self):
         """The parameters as `start_hooks` takes them; the error names one that can't be shown."""
         shown = []

@@ -48,6 +48,7 @@ fn start(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyDict>> {
     let (parameters, states): (Vec<(String, Address, bool)>, Option<Vec<u8>>) =
         arguments.get_slice(4, 6).extract()?;
     let object: Py<PyAny> = arguments.get_item(6)?.unbind();
+    let threads: usize = arguments.get_item(7)?.extract()?;
     let mut foreign = Vec::with_capacity(parameters.len());
     for (name, address, is_buffer) in parameters {
         foreign.push(ForeignParameter {
@@ -57,7 +58,8 @@ fn start(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyDict>> {
         });
     }
     let begin = || -> HostResult<LoopHooks<'static>> {
-        let mut setup = HookHost::from_text(&document, &path)?.described(&description)?;
+        let mut setup = HookHost::from_text(&document, &path)?;
+        setup = setup.described(&description)?.threads(threads);
         if let Some(directory) = directory {
             setup = setup.directory(directory);
         }
@@ -218,7 +220,8 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
             called
         };
         c"after_update", c"The optimizer has stepped.", |hooks, _arguments| hooks.after_update();
-        c"end_batch", c"The batch is over. 0: go on, 1: end after the epoch, 2: end now.", |hooks, _arguments| {
+        c"end_batch", c"The batch is over, after mount points that no hook uses. 0: go on, 1: end after the epoch, 2: end now.", |hooks, arguments| {
+            hooks.pass_by(given(arguments, 0)?, given(arguments, 1)?)?;
             hooks.end_batch().map(number)
         };
         c"end_epoch", c"The epoch is over; whether it was complete, or None.", |hooks, arguments| {
@@ -262,6 +265,10 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
         };
         c"frozen", c"Names of the parameters that hooks have frozen.", |hooks, _arguments| Ok(hooks.frozen());
         c"reads", c"What the hooks may read of the loop; None if one does not say.", |hooks, _arguments| Ok(hooks.reads());
+        c"asks", c"What the hooks may ask of the loop; None if one does not say.", |hooks, _arguments| Ok(hooks.asks());
+        c"pass_by", c"The loop has come by mount points that no hook uses, with this loss.", |hooks, arguments| {
+            hooks.pass_by(given(arguments, 0)?, given(arguments, 1)?)
+        };
         c"took_writes", c"Whether parameters have been lent for writing since this was last asked.", |hooks, _arguments| {
             Ok(hooks.shared().tensors.foreign.take_written())
         };
