@@ -186,19 +186,22 @@ fn a_step_left_half_done_is_named_and_hooks_learn_that_the_loop_has_failed() {
 
 #[test]
 fn what_a_loop_cant_do_is_refused_at_the_start_by_name() {
-    let place = Workplace::new(&["sconce-plugin-control", "sconce-plugin-optimisation"]);
+    let place = Workplace::new(&["sconce-plugin-optimisation"]);
     let model = Loop::new();
     let hooks = json!([
-        {"hook": "roll-back", "config": {"monitor": "loss"}},
-        {"hook": "warm-up", "name": "rate", "updates": 2},
+        "precise-batchnorm",
+        {"hook": "lr-schedule", "name": "rates", "config": {"schedule": {"kind": "cosine"}}},
         {"hook": "ema", "config": {"decay": 0.9}}
     ]);
     let refused = setup(&place, &hooks).parameters(model.entries()).start();
     let said = refused.err().expect("refused").to_string();
-    assert!(
-        said.contains("can't run in this loop") || said.contains("no hook"),
-        "{said}"
-    );
+    for reason in [
+        "the hook `precise-batchnorm` can't run in this loop: it may ask for `renew_statistics`",
+        "the hook `rates` can't run in this loop: it may ask for `set_learning_rate`",
+    ] {
+        assert!(said.contains(reason), "{said}");
+    }
+    assert!(!said.contains("the hook `ema`"), "{said}");
     let hooks = json!([{"hook": "grad-clip", "config": {"max_norm": 1.0}, "isolation": "process"}]);
     let refused = setup(&place, &hooks).parameters(model.entries()).start();
     let said = refused.err().expect("refused").to_string();
@@ -251,8 +254,60 @@ fn a_loop_goes_on_from_its_hooks_states_as_if_it_had_not_stopped() {
         numbers(&again.weight).expect("numbers")
     );
     let read = |place: &Workplace| {
-        let path = place.path("out/metrics.csv");
+        let path = place.path("out/train.csv");
         std::fs::read_to_string(path).expect("the hook's file")
     };
     assert_eq!(read(&whole), read(&parts));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_loop_in_c_has_hooks_by_the_library() {
+    use std::process::Command;
+
+    let plugins = ["sconce-plugin-optimisation", "sconce-plugin-csv"];
+    let place = Workplace::new(&plugins);
+    let root = sconce_tests::workspace();
+    let libraries = sconce_tests::artifacts().directory();
+    let program = place.path("any_loop");
+    let compiled = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(root.join("tests/c/any_loop.c"))
+        .arg("-I")
+        .arg(root.join("host/libsconce/include"))
+        .arg("-L")
+        .arg(libraries)
+        .args(["-lsconce", "-lm"])
+        .output()
+        .expect("a C compiler");
+    let said = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{said}");
+    let document = json!({
+        "hooks": [{"hook": "grad-clip", "config": {"max_norm": 1.0}}, "csv"],
+        "plugins": [place.path("plugins")]
+    });
+    let run = Command::new(&program)
+        .arg(document.to_string())
+        .arg(place.path("out"))
+        .env("LD_LIBRARY_PATH", libraries)
+        .output()
+        .expect("the program");
+    let (said, problems) = (
+        String::from_utf8_lossy(&run.stdout),
+        String::from_utf8_lossy(&run.stderr),
+    );
+    assert!(run.status.success(), "{said}{problems}");
+    for line in ["refused: 1", "out of order: 1", "saved own", "damaged: 1"] {
+        assert!(said.contains(line), "no `{line}` in {said}");
+    }
+    let norms: Vec<f64> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("norm ")?.parse().ok())
+        .collect();
+    assert_eq!(norms.len(), 6, "{said}");
+    // The gradient of the first batch is (-2, -1).
+    assert!(norms.iter().all(|norm| *norm <= 1.0001), "{norms:?}");
+    let rows = std::fs::read_to_string(place.path("out/train.csv")).expect("the hook's file");
+    assert_eq!(rows.lines().count(), 3, "{rows}");
 }

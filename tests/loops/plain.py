@@ -188,6 +188,14 @@ def a_fork_leaves_the_hooks_alone(place):
         assert os.waitpid(child, 0)[1] == 0
 
 
+def frozen_parameters_stay_and_updates_have_their_batches(place):
+    net = model()
+    before = net[0].weight.detach().clone()
+    freeze = {"hook": "freeze", "config": {"parameters": ["0.*"]}}
+    losses, _ = train([freeze], net, torch.optim.Adam(net.parameters(), 0.1, weight_decay=0.1), place, accumulate=3)
+    assert torch.equal(before, net[0].weight) and not torch.equal(model()[3].weight, net[3].weight)
+
+
 def layouts_other_than_rows_first_are_averaged_too(place):
     net = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)

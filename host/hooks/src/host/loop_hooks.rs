@@ -11,7 +11,7 @@ use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::error::{HostError, HostResult};
 use super::pass_times::{PassTimes, hook_times};
-use super::requests::{Loop, Served};
+use super::requests::{Follows, Loop, Served};
 use super::states::LoopState;
 use super::swap::{Swapped, exchange};
 use crate::bridge::BridgeState;
@@ -30,6 +30,8 @@ pub struct LoopHooks<'log> {
     hooks: Option<Dispatcher>,
     followed: Followed,
     served: Box<dyn Loop + 'log>,
+    /// What the loop follows without being called.
+    follows: Follows,
     swapped: Option<Swapped>,
     /// To be restored once the training's `before_loop` has been called.
     resumed: Option<LoopState>,
@@ -53,7 +55,7 @@ impl<'log> LoopHooks<'log> {
         hooks: Dispatcher,
         shared: Box<BridgeState<'log>>,
         followed: Followed,
-        served: Box<dyn Loop + 'log>,
+        (served, follows): (Box<dyn Loop + 'log>, Follows),
         resumed: Option<LoopState>,
         planned_batches: Option<u64>,
     ) -> HostResult<LoopHooks<'log>> {
@@ -62,6 +64,7 @@ impl<'log> LoopHooks<'log> {
             hooks: Some(hooks),
             followed,
             served,
+            follows,
             swapped: None,
             resumed,
             times: PassTimes::begin(),
@@ -750,7 +753,9 @@ impl<'log> LoopHooks<'log> {
                     .to_owned(),
             );
         }
-        self.served.can(Request::Freeze)?;
+        if !self.follows.has(Request::Freeze) {
+            self.served.can(Request::Freeze)?;
+        }
         if ratio == 0.0 {
             self.frozen.insert(name.to_owned());
         } else {

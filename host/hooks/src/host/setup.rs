@@ -185,7 +185,10 @@ impl<'log> HookSetup<'log> {
     /// # Errors
     ///
     /// All problems of the hooks, those among them that the loop can't serve; or the error of the first that fails.
-    pub fn start(self) -> HostResult<HookHost<'log>> {
+    pub fn start(mut self) -> HostResult<HookHost<'log>> {
+        // The gradients that it returns are without frozen parameters, and summed over as many batches as hooks want.
+        self.offers.follows.add(Request::Freeze);
+        self.offers.follows.add(Request::SetAccumulation);
         let (parameters, setup) = self.adopted()?;
         Ok(HookHost::new(setup.begin(Some(&parameters))?, parameters))
     }
@@ -283,7 +286,8 @@ impl<'log> HookSetup<'log> {
             .map(|batches| batches.saturating_mul(self.plan.epochs));
         shared.clock.begin_training(total.unwrap_or(0), 0);
         let batches = self.plan.batches;
-        LoopHooks::begin(hooks, shared, followed, self.served, resumed, batches)
+        let served = (self.served, self.offers.follows);
+        LoopHooks::begin(hooks, shared, followed, served, resumed, batches)
     }
 
     /// A hook in a process of its own needs a program to be that process.

@@ -236,14 +236,14 @@ class LoopHooks:
     def after_forward(self, outputs=None):
         """The model's outputs are there."""
         if "after_forward" not in self._listening:
-            self._pass(1)
+            self._go_by(1)
             return
         self._catch_up()
         if outputs is not None:
             self.show("outputs", outputs)
         self._after_forward()
 
-    def _pass(self, point):
+    def _go_by(self, point):
         if self._passed >= point:
             # Twice, or too late: the call itself says so.
             self._catch_up()
@@ -253,7 +253,7 @@ class LoopHooks:
         """The loss is there, a mean over the batch's samples as a number, or None if the loop does not know it; returns what hooks want it
         multiplied by."""
         if "after_loss" not in self._listening and not self._may_scale:
-            self._pass(2)
+            self._go_by(2)
             self._loss = loss
             return 1.0
         self._catch_up()
@@ -264,7 +264,7 @@ class LoopHooks:
         if self._may_freeze:
             self._leave_frozen_out()
         if "after_backward" not in self._listening:
-            self._pass(4)
+            self._go_by(4)
             return
         self._catch_up()
         self._after_backward(self._lent())
@@ -280,7 +280,7 @@ class LoopHooks:
             self._catch_up()
             is_skipped = self._before_update([])
         else:
-            self._pass(8)
+            self._go_by(8)
             is_skipped = False
         if self._may_set_rates:
             self._hand_over_rates()
@@ -289,7 +289,7 @@ class LoopHooks:
     def after_update(self):
         """The optimizer has stepped."""
         if "after_update" not in self._listening:
-            self._pass(16)
+            self._go_by(16)
             return
         self._catch_up()
         self._after_update()
