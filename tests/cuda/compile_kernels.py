@@ -3,7 +3,7 @@
 
 CUDA_HOME has lib64/libnvrtc.so* and bin/ptxas; capabilities are as 75 80 90, the default. Prints what the compiler says, and of each kernel
 what ptxas makes of it: registers a thread, bytes spilled to memory, and shared memory of a fixed size. Status 1 if a
-source is refused or warned about, or a kernel spills. The text and the options are those of host/ops/src/cuda/sources.rs.
+source is refused or warned about, or a kernel spills. The text and the options are those of host/ops/src/cuda/compilation/sources.rs.
 """
 
 import ctypes

@@ -1,7 +1,8 @@
 /* sconce_host.h: Sconce's hooks in a training loop of your own, from C or any language that can call it.
  *
  * Version 1. Functions and the fields of structures are only added: each structure that you fill in begins with its size, by which a
- * newer library knows what an older program has set. Link with -lsconce, or open libsconce.so.
+ * newer library knows what an older program has set. Link with -lsconce -Wl,--allow-shlib-undefined (the library serves Python too, whose
+ * functions a program in C has not), or open libsconce.so.
  *
  * A loop begins with sconce_host_start and ends with sconce_host_finish, or sconce_host_fail. In between it says where it is:
  *

@@ -6,14 +6,12 @@
 //! **Parts**
 //! - [`parameters`] (sconce-parameters): the registry of named parameters and buffers, with their initial values and
 //!   gradients; [`with_var_builder`] registers the variables of `candle_nn` layers.
-//! - [`layers`], `sequence`, `fusion`: the layers, their order, and which of them run as one operation.
-//! - `config`, `layer_config`, `init_config`, `extent`, [`models`]: models in the manifest. Ready-made
-//!   models are lists of [`LayerConfig`], too.
-//! - `build`, `build_layer`, `signal`, `samples`, `summary`: building a [`Network`] from such a list,
-//!   with shape inference, error messages and the cost of each layer.
+//! - [`layers`]: the layers, each with a gradient of its own.
+//! - `config`, [`models`]: layers and models in the manifest. Ready-made models are lists of [`LayerConfig`], too.
+//! - `build`: building a [`Network`] from such a list, with shape inference, error messages and the cost of each layer (`shapes`).
+//! - `network`: layers in their order, and which of them run as one operation.
+//! - `pass`: one forward pass, its random numbers, and hooks at modules.
 //! - `precision`: products in TF32 or bf16.
-//! - `recomputed`: blocks whose activations are recomputed in the backward pass.
-//! - `pass`, `network`: one forward pass, its random numbers, and hooks at modules.
 //! - `running_statistics`: those of batch norms, and batches' statistics recorded to be merged into them later.
 //! - [`loss`], [`metric`]: computed from outputs and targets.
 //! - [`optim`]: optimizers with parameter groups and a state for checkpoints.
@@ -29,12 +27,7 @@
 //! 4. [`optim::Optimizer::step`] updates the parameters in place.
 
 mod build;
-mod build_layer;
 mod config;
-mod extent;
-mod fusion;
-mod init_config;
-mod layer_config;
 pub mod layers;
 pub mod loss;
 pub mod metric;
@@ -43,13 +36,8 @@ mod network;
 pub mod optim;
 mod pass;
 mod precision;
-mod recomputed;
 mod running_statistics;
-mod samples;
-mod sequence;
-mod signal;
-mod summary;
-mod var_builder;
+mod shapes;
 
 #[cfg(test)]
 mod frozen_tests;
@@ -58,26 +46,20 @@ mod test_numbers;
 
 use candle_core::{Result, Tensor};
 
-pub use build::{LayerError, build};
-pub use config::{ModelConfig, ModelError, SequentialConfig};
-pub use extent::Extent;
-pub use init_config::InitConfig;
-pub use layer_config::LayerConfig;
+pub use build::{LayerError, build, with_var_builder};
+pub use config::{Extent, InitConfig, LayerConfig};
 pub use layers::{Activation, Layer, Linear};
-pub use network::Network;
+pub use models::{ModelConfig, ModelError, SequentialConfig};
+use network::Recomputed;
+pub use network::{Network, Residual, Sequence};
 pub use pass::{ModuleInfo, Pass, PassPosition, PassSurroundings, Taps};
 pub use precision::{Precision, PrecisionScope};
-use recomputed::Recomputed;
 pub use running_statistics::StatisticsLog;
-pub use samples::{Inputs, Targets};
 pub use sconce_ops as ops;
 pub use sconce_ops::{gradient_check, random};
 pub use sconce_parameters as parameters;
 pub use sconce_parameters::{MemoryBudget, gradients, init};
-pub use sequence::{Residual, Sequence};
-pub use signal::Signal;
-pub use summary::{LayerSummary, Summary};
-pub use var_builder::with_var_builder;
+pub use shapes::{Inputs, LayerSummary, Signal, Summary, Targets};
 
 /// A model with a forward pass.
 pub trait Model {

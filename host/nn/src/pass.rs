@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use candle_core::{Error, Result, Tensor};
 
-use super::ops::{self, AcrossRanks, SharedBatch};
+use crate::ops::{self, AcrossRanks, SharedBatch};
 use crate::random::{self, Stream};
 use crate::running_statistics::StatisticsLog;
 

@@ -1,47 +1,22 @@
 //! The command line.
 //!
-//! **Parts.** A file or a folder for each subcommand; those of earlier runs, of trained models and of plugins have one together. What several
-//! need is beside them: `output`, `stdout`, `number` and `browser` show; `paths`, `variables`, `near_miss`, `signals` and `stack` are about the
-//! process and its arguments; `prepare`, `resume` and `together` about the run that a command means.
+//! **Parts.** A folder for each group of commands: `manifests`, `run`, `ranks`, `trained`, `past_runs`, `plugins` and `about`. What several need
+//! is beside them: `show` for what is printed, `process` about the process and its arguments, `prepare` and `resume` about the run that a
+//! command means.
 //!
 //! A program with its own task calls [`main_with`] and has every command.
 
-mod browser;
-mod check;
-mod demo;
-mod docs;
-mod env;
-#[cfg(unix)]
-mod launch;
-mod manifest_text;
-mod near_miss;
-mod new_run;
-mod number;
-mod output;
-#[cfg(unix)]
-mod passed_on;
-
+mod about;
+mod manifests;
 mod past_runs;
-mod paths;
 mod plugins;
 mod prepare;
+mod process;
+mod ranks;
 mod resume;
 mod run;
-mod schema;
-mod shell;
-mod signals;
-mod stack;
-#[cfg_attr(
-    target_os = "linux",
-    expect(unsafe_code, reason = "looks at standard output before `main`")
-)]
-mod stdout;
-mod summary;
-mod team;
-mod together;
+mod show;
 mod trained;
-mod variables;
-mod welcome;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,6 +31,13 @@ use crate::manifest::{LimitsConfig, Overlay};
 use crate::plugin::{library, trial};
 use crate::session::{FromManifest, StartFailure, TaskBuilder, rehearsal};
 use crate::validate as suite;
+use about::{docs, env, shell, welcome};
+use manifests::{check, demo, new_run, schema, summary};
+use process::{near_miss, paths, signals, stack, variables};
+#[cfg(unix)]
+use ranks::launch;
+use ranks::team;
+use show::{output, stdout};
 
 /// Trains candle models, with hooks from shared libraries.
 #[derive(Debug, Parser)]

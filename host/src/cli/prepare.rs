@@ -1,6 +1,7 @@
 //! Setup shared by commands that need a model's task but no hooks.
 
-use super::{ManifestArgs, output};
+use crate::cli::ManifestArgs;
+use crate::cli::show::output;
 use crate::data::DataFile;
 use crate::diagnostic::Diagnostic;
 use crate::kernels::threads::{self, ThreadCounts};
@@ -11,7 +12,7 @@ use crate::session::{self, ModelUse, StartFailure, TaskBuilder};
 use crate::task::Task;
 
 /// Builds the task of a manifest file on the CPU, without its hooks.
-pub(super) fn task(
+pub(in crate::cli) fn task(
     arguments: &ManifestArgs,
     tasks: &dyn TaskBuilder,
 ) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
@@ -26,15 +27,18 @@ pub(super) fn task(
 }
 
 /// A task that was built of a manifest.
-pub(super) struct Built {
-    pub(super) manifest: Manifest,
-    pub(super) task: Box<dyn Task>,
+pub(in crate::cli) struct Built {
+    pub(in crate::cli) manifest: Manifest,
+    pub(in crate::cli) task: Box<dyn Task>,
     /// Files that its data were read from.
-    pub(super) files: Vec<DataFile>,
+    pub(in crate::cli) files: Vec<DataFile>,
 }
 
 /// Builds the task of a manifest, without its hooks, for given weights.
-pub(super) fn build(manifest: Manifest, tasks: &dyn TaskBuilder) -> Result<Built, StartFailure> {
+pub(in crate::cli) fn build(
+    manifest: Manifest,
+    tasks: &dyn TaskBuilder,
+) -> Result<Built, StartFailure> {
     build_for(manifest, tasks, ModelUse::Weights)
 }
 
@@ -60,7 +64,7 @@ fn build_for(
 }
 
 /// Sets the number of compute threads, with a warning if it exceeds the available processors.
-pub(super) fn set_threads(threads: Option<usize>) {
+pub(in crate::cli) fn set_threads(threads: Option<usize>) {
     if let Some(count) = threads {
         threads::ask(count);
     }
@@ -105,6 +109,6 @@ fn too_many(chosen: ThreadCounts) -> Diagnostic {
 }
 
 /// Returns an optimizer for a trainer that never updates.
-pub(super) fn idle() -> crate::optim::Sgd {
+pub(in crate::cli) fn idle() -> crate::optim::Sgd {
     crate::optim::Sgd::new(0.0)
 }

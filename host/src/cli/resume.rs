@@ -10,11 +10,11 @@ use crate::shell_word::shell_word;
 
 /// How a run starts.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ResumeArgs {
+pub(super) struct ResumeArgs {
     /// Resumes from a checkpoint of the output directory, by its tag, or of another place, by its
     /// path. Without either: from the one saved last.
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, default_missing_value = LATEST, group = "resuming")]
-    pub(in crate::cli) resume: Option<String>,
+    pub(super) resume: Option<String>,
     /// Resumes from the checkpoint saved last, if the output directory has one, and begins otherwise: one command for a
     /// job that may be started again.
     #[arg(long, group = "resuming", conflicts_with_all = ["overwrite", "dry_run", "folds"])]
@@ -22,10 +22,10 @@ pub(in crate::cli) struct ResumeArgs {
     /// Resumes even if the run has changed since the checkpoint was saved; the result is then not
     /// bit-identical.
     #[arg(long, requires = "resuming")]
-    pub(in crate::cli) allow_changes: bool,
+    pub(super) allow_changes: bool,
     /// Starts over in a directory with an earlier run's checkpoints, which are removed.
     #[arg(long, conflicts_with = "resume")]
-    pub(in crate::cli) overwrite: bool,
+    pub(super) overwrite: bool,
 }
 
 impl ResumeArgs {
@@ -39,7 +39,7 @@ impl ResumeArgs {
 }
 
 /// Returns the command line that resumes this process's run from its checkpoint at `path`.
-pub(in crate::cli) fn command(path: &Path, store: &Store) -> String {
+pub(super) fn command(path: &Path, store: &Store) -> String {
     let name = match path.strip_prefix(store.directory()) {
         Ok(tag)
             if store
@@ -58,7 +58,7 @@ pub(in crate::cli) fn command(path: &Path, store: &Store) -> String {
 }
 
 /// Returns the command line that goes on with this process's runs from their last checkpoints.
-pub(in crate::cli) fn command_for_all() -> String {
+pub(super) fn command_for_all() -> String {
     let mut words = own_words();
     words.push("--resume".to_owned());
     in_one_line(&words)
@@ -81,12 +81,12 @@ fn words_of_run() -> Vec<String> {
 }
 
 /// This process's command line, without how its run starts.
-pub(in crate::cli) fn own_words() -> Vec<String> {
+pub(super) fn own_words() -> Vec<String> {
     without_resume(all_own_words())
 }
 
 /// This process's command line.
-pub(in crate::cli) fn all_own_words() -> impl Iterator<Item = String> {
+pub(super) fn all_own_words() -> impl Iterator<Item = String> {
     std::env::args_os().map(|part| part.to_string_lossy().into_owned())
 }
 
@@ -97,7 +97,7 @@ fn in_one_line(words: &[String]) -> String {
 }
 
 /// Removes the words of [`ResumeArgs`] from a command line.
-pub(in crate::cli) fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
+pub(super) fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let mut words = Vec::new();
     let mut arguments = arguments.peekable();
     // The program, the command and the manifest are never values of an option.

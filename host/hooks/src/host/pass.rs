@@ -1,6 +1,5 @@
 //! A pass over the data of a candle loop: its batches, with hooks called before each.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 
 use candle_core::Tensor;
@@ -144,6 +143,3 @@ impl<I> Drop for Pass<'_, '_, I> {
         }
     }
 }
-
-/// The name of the loss among the batch's tensors.
-pub(super) const LOSS: Cow<'static, str> = Cow::Borrowed("loss");

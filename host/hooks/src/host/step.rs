@@ -1,12 +1,16 @@
 //! The step of one batch of a candle loop.
 
+use std::borrow::Cow;
+
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Tensor};
 use sconce_lifecycle::Stopping;
 
 use super::error::HostResult;
 use super::inner::LoopCell;
-use super::pass::LOSS;
+
+/// The name of the loss among the batch's tensors.
+const LOSS: Cow<'static, str> = Cow::Borrowed("loss");
 
 /// The step of one batch: what the loop computes goes through it, and comes back as hooks have left it.
 ///

@@ -1,5 +1,6 @@
-//! Ready-made models, as lists of layers.
+//! Models in the manifest: ready-made ones, as lists of layers, and such lists themselves.
 
+mod config;
 mod convnet;
 mod gpt;
 mod mlp;
@@ -7,6 +8,7 @@ mod resnet;
 mod transformer;
 mod vit;
 
+pub use config::{ModelConfig, ModelError, SequentialConfig};
 pub use convnet::{ConvnetConfig, convnet};
 pub use gpt::{GptConfig, gpt};
 pub use mlp::{MlpConfig, mlp};

@@ -1,13 +1,12 @@
-//! Adam.
+//! Adam, with weight decay added to the gradient or decoupled from it.
 
-use candle_core::Result;
 #[cfg(feature = "cuda")]
-use sconce_ops::cuda::optimizers::Rule;
+use sconce_ops::cuda::optimizers::Rule as KernelRule;
 
+use super::ParameterGroup;
 use super::moments::Moments;
-use super::rule::SweepRule;
-use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated};
-use super::{Groups, ParameterGroup};
+use super::rule::{Rule, RuleOptimizer, StepNumber};
+use super::sweep::{Float, Sweep, SweepSlices};
 
 /// Adam (Kingma and Ba, 2015) as PyTorch's `torch.optim.Adam` computes it, for each element of a
 /// parameter p with gradient g at its t-th step:
@@ -16,71 +15,66 @@ use super::{Groups, ParameterGroup};
 /// - m ← β₁ · m + (1 − β₁) · g
 /// - v ← β₂ · v + (1 − β₂) · g²
 /// - p ← p − `learning_rate` / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
+pub type Adam = RuleOptimizer<AdamRule<false>>;
+
+/// `AdamW` (Loshchilov and Hutter, 2019) as PyTorch's `torch.optim.AdamW` computes it: as [`Adam`], but instead of the first
+/// line
+///
+/// - p ← p − `learning_rate` · `weight_decay` · p
+pub type AdamW = RuleOptimizer<AdamRule<true>>;
+
+/// The rule of [`Adam`] and [`AdamW`], whose weight decay is decoupled.
 #[derive(Debug)]
-pub struct Adam {
+pub struct AdamRule<const DECOUPLED: bool> {
     beta1: f64,
     beta2: f64,
     epsilon: f64,
-    groups: Groups,
-    moments: Moments,
 }
 
-impl Adam {
-    /// Creates Adam with β₁ = 0.9, β₂ = 0.999, ε = 1e-8 and no weight decay.
-    pub fn new(learning_rate: f64) -> Adam {
-        Adam {
+impl<const DECOUPLED: bool> RuleOptimizer<AdamRule<DECOUPLED>> {
+    /// Creates it with β₁ = 0.9, β₂ = 0.999 and ε = 1e-8; Adam without weight decay, `AdamW` with 0.01.
+    pub fn new(learning_rate: f64) -> Self {
+        let rule = AdamRule {
             beta1: 0.9,
             beta2: 0.999,
             epsilon: 1e-8,
-            groups: Groups::single(learning_rate, 0.0),
-            moments: Moments::new(&["exp_avg", "exp_avg_sq"]),
-        }
+        };
+        let weight_decay = if DECOUPLED { 0.01 } else { 0.0 };
+        let moments = Moments::new(&["exp_avg", "exp_avg_sq"]);
+        RuleOptimizer::of(rule, moments, learning_rate, weight_decay)
     }
 
     /// Sets the decay rates of the moving averages, and ε.
-    pub fn with_betas(mut self, beta1: f64, beta2: f64, epsilon: f64) -> Adam {
-        self.beta1 = beta1;
-        self.beta2 = beta2;
-        self.epsilon = epsilon;
-        self
-    }
-
-    /// Sets the weight decay, added to the gradient.
-    pub fn with_weight_decay(mut self, weight_decay: f64) -> Adam {
-        self.groups.configure_weight_decay(weight_decay);
-        self
-    }
-
-    /// Sets the parameter groups.
-    pub(super) fn with_groups(mut self, groups: Groups) -> Adam {
-        self.groups = groups;
+    pub fn with_betas(mut self, beta1: f64, beta2: f64, epsilon: f64) -> Self {
+        self.rule = AdamRule {
+            beta1,
+            beta2,
+            epsilon,
+        };
         self
     }
 }
 
-impl SweepRule for Adam {
-    fn parts(&self) -> (&Groups, &Moments) {
-        (&self.groups, &self.moments)
-    }
-
-    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments) {
-        (&mut self.groups, &mut self.moments)
-    }
-
-    fn sweep(&self, group: &ParameterGroup, count: f64) -> impl Sweep + use<> {
+impl<const DECOUPLED: bool> Rule for AdamRule<DECOUPLED> {
+    fn sweep(&self, group: &ParameterGroup, at: StepNumber) -> impl Sweep + use<DECOUPLED> {
         let beta1 = group.momentum.unwrap_or(self.beta1);
-        AdamStep {
-            decay: group.weight_decay,
+        AdamStep::<DECOUPLED> {
+            decay: if DECOUPLED {
+                1.0 - group.learning_rate * group.weight_decay
+            } else {
+                group.weight_decay
+            },
             beta1,
             beta2: self.beta2,
             epsilon: self.epsilon,
-            size: group.learning_rate / (1.0 - beta1.powf(count)),
-            correction: 1.0 / (1.0 - self.beta2.powf(count)).sqrt(),
+            size: group.learning_rate / (1.0 - beta1.powf(at.count)),
+            correction: 1.0 / (1.0 - self.beta2.powf(at.count)).sqrt(),
         }
     }
 }
 
-struct AdamStep {
+struct AdamStep<const DECOUPLED: bool> {
+    /// The weight decay; if it is decoupled, 1 − `learning_rate` · `weight_decay`, by which a parameter is multiplied.
     decay: f64,
     beta1: f64,
     beta2: f64,
@@ -91,7 +85,7 @@ struct AdamStep {
     correction: f64,
 }
 
-impl Sweep for AdamStep {
+impl<const DECOUPLED: bool> Sweep for AdamStep<DECOUPLED> {
     #[inline(always)]
     fn run<T: Float>(&self, numbers: SweepSlices<'_, T>) {
         let decay = T::from_f64(self.decay);
@@ -103,15 +97,19 @@ impl Sweep for AdamStep {
         let moments = first.iter_mut().zip(second);
         let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
         for ((p, &g), (m, v)) in steps.zip(moments) {
-            let g = g + decay * *p;
+            let (g, kept) = if DECOUPLED {
+                (g, *p * decay)
+            } else {
+                (g + decay * *p, *p)
+            };
             *m = beta1 * *m + fresh1 * g;
             *v = beta2 * *v + fresh2 * (g * g);
-            *p = *p - size * (*m / (v.sqrt() * correction + epsilon));
+            *p = kept - size * (*m / (v.sqrt() * correction + epsilon));
         }
     }
 
     #[cfg(feature = "cuda")]
-    fn kernel(&self) -> (Rule, [f64; 8]) {
+    fn kernel(&self) -> (KernelRule, [f64; 8]) {
         let terms = [
             self.decay,
             self.beta1,
@@ -122,17 +120,11 @@ impl Sweep for AdamStep {
             self.correction,
             self.epsilon,
         ];
-        (Rule::Adam, terms)
-    }
-
-    fn compose(&self, old: &SweepTensors) -> Result<Updated> {
-        let g = (&old.gradient + (&old.parameter * self.decay)?)?;
-        let m = ((old.moment(0)? * self.beta1)? + (&g * (1.0 - self.beta1))?)?;
-        let v = ((old.moment(1)? * self.beta2)? + (g.sqr()? * (1.0 - self.beta2))?)?;
-        let root = v.sqrt()?.affine(self.correction, self.epsilon)?;
-        Ok(Updated {
-            parameter: (&old.parameter - ((&m / root)? * self.size)?)?,
-            moments: [Some(m), Some(v), None],
-        })
+        let rule = if DECOUPLED {
+            KernelRule::AdamW
+        } else {
+            KernelRule::Adam
+        };
+        (rule, terms)
     }
 }

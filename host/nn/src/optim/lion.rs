@@ -1,13 +1,12 @@
 //! Lion: steps of equal size, by the sign of a moving average.
 
-use candle_core::Result;
 #[cfg(feature = "cuda")]
-use sconce_ops::cuda::optimizers::Rule;
+use sconce_ops::cuda::optimizers::Rule as KernelRule;
 
+use super::ParameterGroup;
 use super::moments::Moments;
-use super::rule::SweepRule;
-use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated};
-use super::{Groups, ParameterGroup};
+use super::rule::{Rule, RuleOptimizer, StepNumber};
+use super::sweep::{Float, Sweep, SweepSlices};
 
 /// Lion (Chen et al., Symbolic Discovery of Optimization Algorithms, 2023, algorithm 2), for each
 /// element of a parameter p with gradient g:
@@ -18,55 +17,34 @@ use super::{Groups, ParameterGroup};
 ///
 /// The authors recommend a third to a tenth of Adam's learning rate, and a weight decay larger by
 /// the same factor.
+pub type Lion = RuleOptimizer<LionRule>;
+
+/// The rule of [`Lion`].
 #[derive(Debug)]
-pub struct Lion {
+pub struct LionRule {
     beta1: f64,
     beta2: f64,
-    groups: Groups,
-    moments: Moments,
 }
 
 impl Lion {
     /// Creates Lion with β₁ = 0.9, β₂ = 0.99 and no weight decay.
     pub fn new(learning_rate: f64) -> Lion {
-        Lion {
+        let rule = LionRule {
             beta1: 0.9,
             beta2: 0.99,
-            groups: Groups::single(learning_rate, 0.0),
-            moments: Moments::new(&["exp_avg"]),
-        }
+        };
+        RuleOptimizer::of(rule, Moments::new(&["exp_avg"]), learning_rate, 0.0)
     }
 
     /// Sets the decay rates of the moving average.
     pub fn with_betas(mut self, beta1: f64, beta2: f64) -> Lion {
-        self.beta1 = beta1;
-        self.beta2 = beta2;
-        self
-    }
-
-    /// Sets the weight decay, decoupled from the gradient.
-    pub fn with_weight_decay(mut self, weight_decay: f64) -> Lion {
-        self.groups.configure_weight_decay(weight_decay);
-        self
-    }
-
-    /// Sets the parameter groups.
-    pub(super) fn with_groups(mut self, groups: Groups) -> Lion {
-        self.groups = groups;
+        self.rule = LionRule { beta1, beta2 };
         self
     }
 }
 
-impl SweepRule for Lion {
-    fn parts(&self) -> (&Groups, &Moments) {
-        (&self.groups, &self.moments)
-    }
-
-    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments) {
-        (&mut self.groups, &mut self.moments)
-    }
-
-    fn sweep(&self, group: &ParameterGroup, _count: f64) -> impl Sweep + use<> {
+impl Rule for LionRule {
+    fn sweep(&self, group: &ParameterGroup, _at: StepNumber) -> impl Sweep + use<> {
         LionStep {
             shrink: 1.0 - group.learning_rate * group.weight_decay,
             learning_rate: group.learning_rate,
@@ -101,7 +79,7 @@ impl Sweep for LionStep {
     }
 
     #[cfg(feature = "cuda")]
-    fn kernel(&self) -> (Rule, [f64; 8]) {
+    fn kernel(&self) -> (KernelRule, [f64; 8]) {
         let terms = [
             self.shrink,
             self.beta1,
@@ -112,19 +90,6 @@ impl Sweep for LionStep {
             0.0,
             0.0,
         ];
-        (Rule::Lion, terms)
-    }
-
-    fn compose(&self, old: &SweepTensors) -> Result<Updated> {
-        let (g, m) = (&old.gradient, old.moment(0)?);
-        let mixed = ((m * self.beta1)? + (g * (1.0 - self.beta1))?)?;
-        // candle's sign of NaN is 0.
-        let direction = mixed.ne(&mixed)?.where_cond(&mixed, &mixed.sign()?)?;
-        let kept = (&old.parameter * self.shrink)?;
-        let m = ((m * self.beta2)? + (g * (1.0 - self.beta2))?)?;
-        Ok(Updated {
-            parameter: (kept - (direction * self.learning_rate)?)?,
-            moments: [Some(m), None, None],
-        })
+        (KernelRule::Lion, terms)
     }
 }

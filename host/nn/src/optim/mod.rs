@@ -8,7 +8,6 @@
 )]
 
 mod adam;
-mod adamw;
 mod config;
 mod error;
 mod lion;
@@ -24,14 +23,14 @@ mod tests;
 
 use candle_core::Tensor;
 
-pub use adam::Adam;
-pub use adamw::AdamW;
+pub use adam::{Adam, AdamRule, AdamW};
 pub use config::OptimizerConfig;
 pub use error::OptimizerError;
-pub use lion::Lion;
-pub use rmsprop::RmsProp;
+pub use lion::{Lion, LionRule};
+pub use rmsprop::{RmsProp, RmsPropRule};
+pub use rule::RuleOptimizer;
 pub use sconce_parameters::groups::{DEFAULT_GROUP, GroupConfig, Groups, ParameterGroup};
-pub use sgd::Sgd;
+pub use sgd::{Sgd, SgdRule};
 
 use crate::gradients::Gradients;
 use crate::parameters::Parameters;

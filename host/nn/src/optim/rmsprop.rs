@@ -1,13 +1,12 @@
 //! RMSprop: gradients divided by the root of their moving mean square.
 
-use candle_core::Result;
 #[cfg(feature = "cuda")]
-use sconce_ops::cuda::optimizers::Rule;
+use sconce_ops::cuda::optimizers::Rule as KernelRule;
 
+use super::ParameterGroup;
 use super::moments::Moments;
-use super::rule::SweepRule;
-use super::sweep::{Float, Sweep, SweepSlices, SweepTensors, Updated};
-use super::{Groups, ParameterGroup};
+use super::rule::{Rule, RuleOptimizer, StepNumber};
+use super::sweep::{Float, Sweep, SweepSlices};
 
 /// RMSprop (Hinton, 2012; centred: Graves, 2013) as PyTorch's `torch.optim.RMSprop` computes it, for
 /// each element of a parameter p with gradient g:
@@ -19,53 +18,42 @@ use super::{Groups, ParameterGroup};
 ///   p ← p − `learning_rate` · b
 ///
 /// If rounding makes v − a² negative, it counts as 0; PyTorch computes NaN.
+pub type RmsProp = RuleOptimizer<RmsPropRule>;
+
+/// The rule of [`RmsProp`].
 #[derive(Debug)]
-pub struct RmsProp {
+pub struct RmsPropRule {
     alpha: f64,
     epsilon: f64,
     momentum: f64,
     centered: bool,
-    groups: Groups,
-    moments: Moments,
 }
 
 impl RmsProp {
     /// Creates RMSprop with α = 0.99, ε = 1e-8, no momentum and no weight decay, not centred.
     pub fn new(learning_rate: f64) -> RmsProp {
-        RmsProp {
+        let rule = RmsPropRule {
             alpha: 0.99,
             epsilon: 1e-8,
             momentum: 0.0,
             centered: false,
-            groups: Groups::single(learning_rate, 0.0),
-            moments: Moments::new(moments(false, false)),
-        }
+        };
+        let moments = Moments::new(moments(false, false));
+        RuleOptimizer::of(rule, moments, learning_rate, 0.0)
     }
 
     /// Sets the decay rate of the moving average, and ε.
     pub fn with_alpha(mut self, alpha: f64, epsilon: f64) -> RmsProp {
-        self.alpha = alpha;
-        self.epsilon = epsilon;
+        self.rule.alpha = alpha;
+        self.rule.epsilon = epsilon;
         self
     }
 
     /// Sets the momentum, and whether it is centred; to be called before the first step.
     pub fn with_momentum(mut self, momentum: f64, centered: bool) -> RmsProp {
-        self.momentum = momentum;
-        self.centered = centered;
+        self.rule.momentum = momentum;
+        self.rule.centered = centered;
         self.moments = Moments::new(moments(momentum > 0.0, centered));
-        self
-    }
-
-    /// Sets the weight decay, added to the gradient.
-    pub fn with_weight_decay(mut self, weight_decay: f64) -> RmsProp {
-        self.groups.configure_weight_decay(weight_decay);
-        self
-    }
-
-    /// Sets the parameter groups.
-    pub(super) fn with_groups(mut self, groups: Groups) -> RmsProp {
-        self.groups = groups;
         self
     }
 }
@@ -80,20 +68,12 @@ fn moments(momentum: bool, centered: bool) -> &'static [&'static str] {
     }
 }
 
-impl SweepRule for RmsProp {
-    fn parts(&self) -> (&Groups, &Moments) {
-        (&self.groups, &self.moments)
-    }
-
-    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments) {
-        (&mut self.groups, &mut self.moments)
-    }
-
+impl Rule for RmsPropRule {
     fn has_momentum(&self) -> bool {
         self.momentum > 0.0
     }
 
-    fn sweep(&self, group: &ParameterGroup, _count: f64) -> impl Sweep + use<> {
+    fn sweep(&self, group: &ParameterGroup, _at: StepNumber) -> impl Sweep + use<> {
         RmsPropStep {
             learning_rate: group.learning_rate,
             decay: group.weight_decay,
@@ -163,7 +143,7 @@ impl Sweep for RmsPropStep {
     }
 
     #[cfg(feature = "cuda")]
-    fn kernel(&self) -> (Rule, [f64; 8]) {
+    fn kernel(&self) -> (KernelRule, [f64; 8]) {
         let terms = [
             self.learning_rate,
             self.decay,
@@ -174,36 +154,7 @@ impl Sweep for RmsPropStep {
             f64::from(u8::from(self.centered)),
             f64::from(u8::from(self.has_momentum)),
         ];
-        (Rule::RmsProp, terms)
-    }
-
-    fn compose(&self, old: &SweepTensors) -> Result<Updated> {
-        let g = (&old.gradient + (&old.parameter * self.decay)?)?;
-        let fresh = 1.0 - self.alpha;
-        let v = ((old.moment(0)? * self.alpha)? + (g.sqr()? * fresh)?)?;
-        let (a, spread) = if self.centered {
-            let a = ((old.moment(1)? * self.alpha)? + (&g * fresh)?)?;
-            let spread = (&v - a.sqr()?)?;
-            let zeros = spread.zeros_like()?;
-            let spread = spread.lt(&zeros)?.where_cond(&zeros, &spread)?;
-            (Some(a), spread)
-        } else {
-            (None, v.clone())
-        };
-        let scaled = (g / spread.sqrt()?.affine(1.0, self.epsilon)?)?;
-        let b = if self.has_momentum {
-            let b = old.moment(1 + usize::from(self.centered))?;
-            Some(((b * self.momentum)? + &scaled)?)
-        } else {
-            None
-        };
-        let direction = b.as_ref().unwrap_or(&scaled);
-        let parameter = (&old.parameter - (direction * self.learning_rate)?)?;
-        let moments = match (a, b) {
-            (None, b) => [Some(v), b, None],
-            (a, b) => [Some(v), a, b],
-        };
-        Ok(Updated { parameter, moments })
+        (KernelRule::RmsProp, terms)
     }
 }
 

@@ -1,5 +1,4 @@
-//! Common implementation of most optimizers: a sweep over each parameter that has a gradient, with
-//! moments that start as zeros.
+//! An optimizer as a rule: a sweep over each parameter that has a gradient, with moments that start as zeros.
 
 use candle_core::Tensor;
 
@@ -8,24 +7,67 @@ use super::sweep::{Sweep, sweep};
 use super::{Groups, Optimizer, OptimizerError, ParameterGroup};
 use crate::parameters::Parameters;
 
-/// An optimizer that is fully defined by its sweep.
-pub(super) trait SweepRule {
-    /// Returns its groups and moments.
-    fn parts(&self) -> (&Groups, &Moments);
+/// An optimizer that steps each parameter by a rule; its parameter groups have the learning rates and weight decays.
+#[derive(Debug)]
+pub struct RuleOptimizer<R> {
+    pub(super) rule: R,
+    pub(super) moments: Moments,
+    groups: Groups,
+}
 
-    /// Returns its groups and moments, mutable.
-    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments);
-
+/// What distinguishes an optimizer from others.
+pub(super) trait Rule {
     /// Whether it has an adjustable momentum.
     fn has_momentum(&self) -> bool {
         true
     }
 
-    /// Returns the sweep over a parameter of this group for its step number `count`, from 1.
-    fn sweep(&self, group: &ParameterGroup, count: f64) -> impl Sweep + use<Self>;
+    /// Whether steps of a parameter of this group need its moments.
+    fn needs_moments(&self, _group: &ParameterGroup) -> bool {
+        true
+    }
+
+    /// Returns the sweep over a parameter of this group.
+    fn sweep(&self, group: &ParameterGroup, at: StepNumber) -> impl Sweep + use<Self>;
 }
 
-impl<R: SweepRule> Optimizer for R {
+/// Which of a parameter's steps it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepNumber {
+    /// Its number, from 1.
+    pub(super) count: f64,
+    /// Whether it is the first with moments.
+    pub(super) is_first: bool,
+}
+
+impl<R> RuleOptimizer<R> {
+    pub(super) fn of(
+        rule: R,
+        moments: Moments,
+        learning_rate: f64,
+        weight_decay: f64,
+    ) -> RuleOptimizer<R> {
+        RuleOptimizer {
+            rule,
+            moments,
+            groups: Groups::single(learning_rate, weight_decay),
+        }
+    }
+
+    /// Sets the weight decay, 0 or more, added to the gradient or decoupled from it as the optimizer says.
+    pub fn with_weight_decay(mut self, weight_decay: f64) -> Self {
+        self.groups.configure_weight_decay(weight_decay);
+        self
+    }
+
+    /// Sets the parameter groups.
+    pub(super) fn with_groups(mut self, groups: Groups) -> Self {
+        self.groups = groups;
+        self
+    }
+}
+
+impl<R: Rule> Optimizer for RuleOptimizer<R> {
     fn step_one(
         &mut self,
         parameters: &Parameters,
@@ -41,40 +83,47 @@ impl<R: SweepRule> Optimizer for R {
             source,
         };
         let tensor = parameter.tensor();
-        let count = self.parts_mut().1.entry(index).steps + 1;
-        let step = {
-            let group = self.parts().0.shared(index, parameter.share());
-            self.sweep(&group, count as f64)
+        let group = self.groups.shared(index, parameter.share());
+        let entry = self.moments.entry(index);
+        let count = entry.steps + 1;
+        let number = StepNumber {
+            count: count as f64,
+            is_first: entry.moments[0].is_none(),
         };
-        let moments = self.parts_mut().1;
-        let entry = moments.state_with_moments(index, tensor).map_err(failed)?;
+        let step = self.rule.sweep(&group, number);
+        let entry = if self.rule.needs_moments(&group) {
+            let entry = self.moments.state_with_moments(index, tensor);
+            entry.map_err(failed)?
+        } else {
+            entry
+        };
         sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
         entry.steps = count;
         Ok(())
     }
 
     fn groups(&self) -> &Groups {
-        self.parts().0
+        &self.groups
     }
 
     fn groups_mut(&mut self) -> &mut Groups {
-        self.parts_mut().0
+        &mut self.groups
     }
 
     fn has_momentum(&self) -> bool {
-        SweepRule::has_momentum(self)
+        self.rule.has_momentum()
     }
 
     fn tensor_count(&self) -> usize {
-        self.parts().1.count()
+        self.moments.count()
     }
 
     fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)> {
-        self.parts().1.tensors(parameters)
+        self.moments.tensors(parameters)
     }
 
     fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, OptimizerError> {
-        self.parts().1.save(parameters)
+        self.moments.save(parameters)
     }
 
     fn load_state(
@@ -82,6 +131,6 @@ impl<R: SweepRule> Optimizer for R {
         parameters: &Parameters,
         state: &[(String, Tensor)],
     ) -> Result<(), OptimizerError> {
-        self.parts_mut().1.load(parameters, state)
+        self.moments.load(parameters, state)
     }
 }

@@ -1,13 +1,12 @@
 //! One pass over a parameter, its gradient and its moments, in place.
 //!
-//! On the CPU it is a loop over their elements; on other devices it is composed of operations on tensors, from which new
-//! values are copied into the old ones' memory.
+//! On the CPU it is a loop over their elements, and on a GPU a kernel of all parameters. Where there is none for their type, copies on
+//! the host are stepped.
 
 use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Sub};
 
-use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail};
-use sconce_ops::are_composed;
+use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Result, Storage, Tensor, bail};
 #[cfg(feature = "cuda")]
 use sconce_ops::cuda::optimizers;
 use sconce_ops::kernels::fill::{Rows, Schedule, fill_parts};
@@ -97,32 +96,6 @@ pub(super) trait Sweep: Sync {
     /// The kernel of the same formulas on a GPU, and its terms.
     #[cfg(feature = "cuda")]
     fn kernel(&self) -> (optimizers::Rule, [f64; 8]);
-
-    /// Computes the same formulas on any device: returns the new values.
-    fn compose(&self, old: &SweepTensors) -> Result<Updated>;
-}
-
-/// A parameter, its gradient in the same type, and its moments, detached.
-pub(super) struct SweepTensors {
-    pub(super) parameter: Tensor,
-    pub(super) gradient: Tensor,
-    moments: [Option<Tensor>; 3],
-}
-
-impl SweepTensors {
-    /// Returns the moment at `index`, which the optimizer has.
-    pub(super) fn moment(&self, index: usize) -> Result<&Tensor> {
-        match self.moments.get(index) {
-            Some(Some(moment)) => Ok(moment),
-            _ => bail!("the optimizer has no moment {index}"),
-        }
-    }
-}
-
-/// New values of a parameter and of its moments; none where there is no moment.
-pub(super) struct Updated {
-    pub(super) parameter: Tensor,
-    pub(super) moments: [Option<Tensor>; 3],
 }
 
 /// Runs a sweep over the storage of a parameter and its moments.
@@ -154,8 +127,8 @@ pub(super) fn sweep(
             moments: moments.clone(),
         });
     }
-    if are_composed(parameter) {
-        return compose(parameter, &gradient, moments, sweep);
+    if !parameter.device().is_cpu() {
+        return sweep_copies(parameter, &gradient, moments, sweep);
     }
     let [first, second, third] = moments;
     let (guard, layout) = gradient.storage_and_layout();
@@ -187,25 +160,24 @@ pub(super) fn sweep(
     })
 }
 
-/// Computes a sweep by operations on tensors, on the parameter's device.
-fn compose(
+/// Runs a sweep over copies on the host, where the device has no kernel for it, and copies their values back.
+fn sweep_copies(
     parameter: &Tensor,
     gradient: &Tensor,
     moments: &[Option<Tensor>; 3],
-    sweep: &impl Sweep,
+    step: &impl Sweep,
 ) -> Result<()> {
-    let detached = |moment: &Option<Tensor>| moment.as_ref().map(Tensor::detach);
-    let updated = sweep.compose(&SweepTensors {
-        parameter: parameter.detach(),
-        gradient: gradient.detach(),
-        moments: moments.each_ref().map(detached),
-    })?;
-    for (moment, new) in moments.iter().zip(&updated.moments) {
-        if let (Some(moment), Some(new)) = (moment, new) {
-            overwrite(moment, new)?;
-        }
+    let copy = |tensor: &Tensor| tensor.detach().to_device(&Device::Cpu);
+    let (new, gradient) = (copy(parameter)?, copy(gradient)?);
+    let mut copies = [None, None, None];
+    for (place, moment) in copies.iter_mut().zip(moments) {
+        *place = moment.as_ref().map(copy).transpose()?;
     }
-    overwrite(parameter, &updated.parameter)
+    sweep(&new, &gradient, &copies, step)?;
+    for (moment, new) in moments.iter().flatten().zip(copies.iter().flatten()) {
+        overwrite(moment, new)?;
+    }
+    overwrite(parameter, &new)
 }
 
 /// Copies new values into a tensor's memory.
@@ -215,7 +187,8 @@ fn overwrite(tensor: &Tensor, new: &Tensor) -> Result<()> {
     }
     // A contiguous tensor's reshape shares its memory.
     let flat = tensor.detach().flatten_all()?;
-    flat.slice_set(&new.flatten_all()?.contiguous()?, 0, 0)
+    let new = new.to_device(tensor.device())?;
+    flat.slice_set(&new.flatten_all()?, 0, 0)
 }
 
 vectorised! {

@@ -3,10 +3,10 @@
 use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
 use super::chunks::{Chunks, ChunksOfSlices};
+use super::compilation::sources::Family;
 use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, uninitialised, uploaded,
 };
-use super::sources::Family;
 use crate::options::{Change, Combination, Reduction, Slices};
 
 /// Whether these tensors can be given to the passes of this module: contiguous `f32` on one GPU.

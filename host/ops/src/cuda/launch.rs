@@ -13,8 +13,8 @@ use candle_core::cuda_backend::{CudaStorageSlice, WrapErr};
 use candle_core::op::BackpropOp;
 use candle_core::{CudaDevice, DType, Device, Result, Shape, Storage, Tensor, bail};
 
-use super::modules;
-use super::sources::Family;
+use super::compilation::modules;
+use super::compilation::sources::Family;
 
 /// Threads of a block, where a kernel's scheme asks for no other number.
 pub(super) const THREADS: u32 = 256;

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::chunks::Chunks;
+use super::compilation::sources::Family;
 use super::launch::{Argument, Grid, address_of, count_of_blocks, device_of, launch, uploaded};
-use super::sources::Family;
 
 /// The rule of a step; the names of its kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use candle_core::{DType, Device, Result, Shape, Tensor, bail};
 
 use super::chunks::Chunks;
+use super::compilation::sources::Family;
 use super::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, uninitialised, uploaded,
 };
-use super::sources::Family;
 use crate::options::{AddedRange, Part};
 
 /// As [`crate::pieces::undefined`].

@@ -4,8 +4,8 @@
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 
-use super::compiler;
-use super::sources::Family;
+use super::compilation::compiler;
+use super::compilation::sources::Family;
 use crate::options::{Change, Combination, CrossEntropyTerms, Reduction, Slices};
 use crate::{device, normal_numbers};
 

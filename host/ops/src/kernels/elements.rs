@@ -2,9 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::fill::{Rows, Schedule, UninitRows, fill_parts};
 use super::math::Number;
-use super::region;
+use super::memory::fill::{Rows, Schedule, UninitRows, fill_parts};
+use super::parallel::region;
 
 /// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 8;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::math::{Number, sum};
-use super::region;
+use super::parallel::region;
 use crate::vectorised;
 
 /// Cost of an element in operations, from which the number of threads follows.

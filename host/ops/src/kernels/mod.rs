@@ -7,16 +7,10 @@
 //! - `level`: the instruction set, detected at run time; the macro [`vectorised!`](crate::vectorised) compiles a loop
 //!   for each.
 //! - `math`: float types, fast exponentials and normal distributions, sums and maxima in a fixed order.
-//! - `threads`: how many threads are requested, usable and started.
-//! - [`region`]: parallel regions: how work is partitioned and scheduled; `inside` keeps them from nesting.
-//! - `pool`: the worker threads; `bench` leaves out workers that cost more than they save, and `courtesy` sets their
-//!   scheduling policy.
-//! - `fresh`: uninitialised memory that is written before it is read.
-//! - [`fill`]: memory whose parts are written by the threads of a region.
+//! - `parallel`: parallel regions ([`region`]), and the threads that they run on ([`threads`]).
+//! - `memory`: new memory that is written before it is read; in [`fill`] by the threads of a region.
+//! - `products`: matrix views, and their multiplication by the crate `gemm` and by tiles in registers.
 //! - `elements`: loops over all elements, in parallel.
-//! - `matrix`, `product`: matrix views, and their multiplication by the crate `gemm`; `outer`: products of depth 1.
-//! - `tile`: matrix multiplication and transposition in registers, without packing.
-//! - `blocked`: multiplication of large `f32` matrices by tiles of packed blocks.
 //! - `rows`, `finite`, [`strokes`]: sums of rows, the check for NaN and infinity, distances for drawing.
 //!
 //! **Flow.** 1. An operation asks `region::parts` how many threads the work is worth, and allocates its result as
@@ -32,38 +26,26 @@
     reason = "what loops call must become part of them for each set of instructions"
 )]
 
-mod bench;
-mod blocked;
-mod courtesy;
 mod elements;
-pub mod fill;
 mod finite;
-mod fresh;
-mod inside;
 mod level;
 pub(crate) mod math;
-mod matrix;
-mod outer;
-mod pool;
-mod product;
-pub mod region;
+mod memory;
+mod parallel;
+mod products;
 mod rows;
 pub mod strokes;
-pub mod threads;
-mod tile;
 
-pub(crate) use blocked::{
-    BlockScratch, Blocked, PackedRight, multiply_blocked, multiply_in_place,
-    multiply_packed_uninit, pays_in_place,
-};
 pub(crate) use elements::{map, map_leaving};
 pub(crate) use finite::all_finite;
-pub(crate) use fresh::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
 pub use level::{InstructionLevel, VARIABLE, best, level, limit_level};
-pub(crate) use matrix::{Matrix, TargetMatrix};
-pub(crate) use product::{Factors, Job, multiply, multiply_all_uninit, multiply_uninit};
-pub(crate) use rows::add_rows;
-pub(crate) use tile::{
-    Depth, LeftMatrix, PANEL, Right, has_tiles, multiply_tiles, transpose, transpose_at,
-    transpose_uninit, transpose_whole,
+pub use memory::fill;
+pub(crate) use memory::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
+pub use parallel::{region, threads};
+pub(crate) use products::{
+    BlockScratch, Blocked, Depth, Factors, Job, LeftMatrix, Matrix, PANEL, PackedRight, Right,
+    TargetMatrix, has_tiles, multiply, multiply_all_uninit, multiply_blocked, multiply_in_place,
+    multiply_packed_uninit, multiply_tiles, multiply_uninit, pays_in_place, transpose,
+    transpose_at, transpose_uninit, transpose_whole,
 };
+pub(crate) use rows::add_rows;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cli::past_runs::past_run::PastRun;
-use crate::cli::{number, output};
+use crate::cli::show::{number, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::manifest::json_path;

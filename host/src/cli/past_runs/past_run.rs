@@ -17,19 +17,19 @@ type Metrics = BTreeMap<String, f64>;
 #[derive(Debug)]
 pub(in crate::cli) struct PastRun {
     /// Its directory.
-    pub(in crate::cli) directory: PathBuf,
+    pub(super) directory: PathBuf,
     /// The manifest, with all defaults.
     pub(in crate::cli) manifest: Value,
     /// Whether it is running, or how it ended.
-    pub(in crate::cli) state: String,
+    pub(super) state: String,
     /// Record of its end; empty without one.
-    pub(in crate::cli) record: Map<String, Value>,
+    pub(super) record: Map<String, Value>,
     /// Tags of its checkpoints.
-    pub(in crate::cli) checkpoints: Vec<String>,
+    pub(super) checkpoints: Vec<String>,
     /// Tag of the last checkpoint.
-    pub(in crate::cli) last_checkpoint: Option<String>,
+    pub(super) last_checkpoint: Option<String>,
     /// Metrics of each epoch by phase, if the hook `csv` wrote them.
-    pub(in crate::cli) curves: BTreeMap<String, Vec<(u64, Metrics)>>,
+    pub(super) curves: BTreeMap<String, Vec<(u64, Metrics)>>,
 }
 
 impl PastRun {
@@ -58,7 +58,7 @@ impl PastRun {
     }
 
     /// Name of the run.
-    pub(in crate::cli) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.manifest["name"].as_str().unwrap_or_default()
     }
 
@@ -68,7 +68,7 @@ impl PastRun {
     }
 
     /// Number of epochs finished, from the record or the rows of the training metrics.
-    pub(in crate::cli) fn epochs(&self) -> u64 {
+    pub(super) fn epochs(&self) -> u64 {
         let recorded = self.record.get("epochs").and_then(Value::as_u64);
         let last = self.curves.get("train").and_then(|rows| rows.last());
         recorded.or(last.map(|(epoch, _)| *epoch)).unwrap_or(0)
@@ -76,7 +76,7 @@ impl PastRun {
 
     /// Kind of the loss, such as `cross-entropy`: from the manifest, or inferred from the default metrics;
     /// `None` if unknown.
-    pub(in crate::cli) fn loss_kind(&self) -> Option<&str> {
+    pub(super) fn loss_kind(&self) -> Option<&str> {
         if let Some(kind) = self.manifest["loss"]["kind"].as_str() {
             return Some(kind);
         }
@@ -92,12 +92,12 @@ impl PastRun {
     }
 
     /// The weights that the run keeps, if it has ended with any.
-    pub(in crate::cli) fn kept(&self) -> Option<&Map<String, Value>> {
+    pub(super) fn kept(&self) -> Option<&Map<String, Value>> {
         self.record.get("kept")?.as_object()
     }
 
     /// The kept weights in words: their epoch, and the checkpoint or the averages that they are.
-    pub(in crate::cli) fn kept_in_words(&self) -> Option<String> {
+    pub(super) fn kept_in_words(&self) -> Option<String> {
         let kept = self.kept()?;
         let epoch = kept.get("epoch").and_then(Value::as_u64)?;
         let names = ["checkpoint", "set"]
@@ -111,7 +111,7 @@ impl PastRun {
 
     /// Metrics of each phase, by `phase/metric`: of the weights that are kept; of a run that keeps none, or has not
     /// ended, the last values.
-    pub(in crate::cli) fn metrics(&self) -> Metrics {
+    pub(super) fn metrics(&self) -> Metrics {
         let mut metrics = Metrics::new();
         let curves = self.curves.iter().filter(|_| self.kept().is_none());
         for (phase, rows) in curves {
@@ -134,7 +134,7 @@ impl PastRun {
     }
 
     /// What was measured last with weights other than those kept, by `phase/metric`.
-    pub(in crate::cli) fn last(&self) -> Metrics {
+    pub(super) fn last(&self) -> Metrics {
         let mut metrics = Metrics::new();
         let last = self.record.get("last").and_then(Value::as_object);
         for (phase, measured) in last.into_iter().flatten() {
@@ -151,7 +151,7 @@ impl PastRun {
     }
 
     /// Values of a metric by epoch.
-    pub(in crate::cli) fn values(&self, metric: &str) -> Vec<f64> {
+    pub(super) fn values(&self, metric: &str) -> Vec<f64> {
         let Some((phase, name)) = metric.split_once('/') else {
             return Vec::new();
         };
@@ -161,7 +161,7 @@ impl PastRun {
     }
 
     /// Best value of a metric and its epoch; the last value if there is no curve.
-    pub(in crate::cli) fn best(&self, metric: &str) -> Option<(f64, Option<u64>)> {
+    pub(super) fn best(&self, metric: &str) -> Option<(f64, Option<u64>)> {
         let (phase, name) = metric.split_once('/')?;
         let rule = Rule::of_metric(name)?;
         let rows = self.curves.get(phase).into_iter().flatten();
@@ -179,7 +179,7 @@ impl PastRun {
 
     /// Most informative metric of the run: validation accuracy, else validation loss, else those of
     /// training.
-    pub(in crate::cli) fn main_metric(&self) -> Option<String> {
+    pub(super) fn main_metric(&self) -> Option<String> {
         let metrics = self.metrics();
         ["val/accuracy", "val/loss", "train/accuracy", "train/loss"]
             .into_iter()

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::past_runs::past_run::PastRun;
-use crate::cli::{number, output};
+use crate::cli::show::{number, output};
 use crate::exit;
 
 /// How many levels of subdirectories are searched for runs.

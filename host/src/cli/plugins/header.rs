@@ -2,17 +2,17 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::exit;
 
 /// `sconce.h`.
-pub(in crate::cli) const C: &str = include_str!(concat!(
+pub(super) const C: &str = include_str!(concat!(
     env!("SCONCE_CARRIED"),
     "/plugin-api/include/sconce.h"
 ));
 
 /// `sconce.hpp`, which includes `sconce.h`.
-pub(in crate::cli) const CPP: &str = include_str!(concat!(
+pub(super) const CPP: &str = include_str!(concat!(
     env!("SCONCE_CARRIED"),
     "/plugin-api/include/sconce.hpp"
 ));

@@ -7,7 +7,7 @@ use sconce_plugin_api::Priority;
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata, TransportMetadata};
 use serde_json::{Value, json};
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::exit;
 use crate::plugin::trust::{self, SignatureState};
 use crate::plugin::{Inspected, inspect};
@@ -52,7 +52,7 @@ pub(in crate::cli) fn inspect_library(arguments: &InspectArgs) -> u8 {
 }
 
 /// Describes a plugin as JSON.
-pub(in crate::cli) fn object(plugin: &Inspected) -> Value {
+pub(super) fn object(plugin: &Inspected) -> Value {
     let mut object = json!(plugin.metadata);
     object["file"] = json!(plugin.path);
     object["bytes"] = json!(plugin.size);
@@ -109,7 +109,7 @@ fn signature(state: &SignatureState) -> String {
 }
 
 /// The plugin's language, for people.
-pub(in crate::cli) fn language(metadata: &PluginMetadata) -> &str {
+pub(super) fn language(metadata: &PluginMetadata) -> &str {
     match metadata.language.as_deref() {
         None => "Rust",
         Some("c") => "C",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::install::{self, InstallPlan, PluginInstallation};

@@ -15,7 +15,7 @@ use clap::Args;
 use sconce_plugin_api::Priority;
 use serde_json::{Value, json};
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::exit;
 use crate::plugin::Inspected;
 use crate::plugin::search::{self, Inventory};

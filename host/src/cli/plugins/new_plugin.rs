@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::cli::{manifest_text, output};
+use crate::cli::show::manifest_text;
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::search;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::session::reload::request::{ReloadRequest, answered, ask};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::trust::{self, Key, TrustStore, TrustedKey, UnsignedPolicy};

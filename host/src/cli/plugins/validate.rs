@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::output;
 use crate::cli::plugins::new_plugin::standard_plugins;
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::trust;

@@ -3,9 +3,10 @@
 use sconce_plugin_api::Phase;
 
 use crate::checkpoint::{TRAINED, WeightsId};
+use crate::cli::process::signals;
 use crate::cli::run::copies;
 use crate::cli::run::out_of_memory::OutOfMemory;
-use crate::cli::{number, output, signals};
+use crate::cli::show::{number, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::run::{
@@ -13,7 +14,7 @@ use crate::run::{
 };
 
 /// Prints how the run ended, and whether its directory is gone; returns the exit code.
-pub(in crate::cli) fn conclude(
+pub(super) fn conclude(
     report: &RunReport,
     out_of_memory: Option<&OutOfMemory>,
     vanished: Option<String>,

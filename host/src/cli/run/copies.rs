@@ -99,7 +99,7 @@ fn expected_of(hook: &HookPlan) -> String {
 }
 
 /// What was copied for hooks in a training: each hook with its share of an iteration; none if nothing was.
-pub(in crate::cli) fn measured(profile: &Profile, iterations: u64) -> Option<String> {
+pub(super) fn measured(profile: &Profile, iterations: u64) -> Option<String> {
     let hooks = profile.hooks.iter().filter_map(|hook| {
         let copies = hook.copies?;
         let each = copies.bytes as f64 / iterations.max(1) as f64;

@@ -4,11 +4,11 @@ use clap::Args;
 
 /// Options for a quick trial.
 #[derive(Debug, Default, Args)]
-pub(in crate::cli) struct FirstLook {
+pub(super) struct FirstLook {
     /// Runs one batch each of training, validation and test, in a directory that is removed
     /// afterwards.
     #[arg(long, conflicts_with_all = ["output", "resume", "overwrite"])]
-    pub(in crate::cli) dry_run: bool,
+    pub(super) dry_run: bool,
     /// Trains on this many batches of samples only, the first ones: `train.limit_train`.
     #[arg(long, value_name = "BATCHES")]
     limit_train: Option<usize>,
@@ -26,7 +26,7 @@ pub(in crate::cli) struct FirstLook {
 
 impl FirstLook {
     /// Values that these options set in the manifest, after those of `--set`.
-    pub(in crate::cli) fn overrides(&self, set: &[String]) -> Vec<String> {
+    pub(super) fn overrides(&self, set: &[String]) -> Vec<String> {
         let mut all = set.to_vec();
         if self.dry_run {
             let values = ["epochs", "limit_train", "limit_val", "limit_test"];

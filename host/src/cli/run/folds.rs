@@ -10,10 +10,10 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::checkpoint::{LATEST, Store};
-use crate::cli::output;
 use crate::cli::past_runs::compare::{CompareArgs, compare};
 use crate::cli::past_runs::past_run::PastRun;
 use crate::cli::resume::{self, ResumeArgs};
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::session::StartFailure;
@@ -21,7 +21,7 @@ use crate::team::Launch;
 
 /// Options for folds.
 #[derive(Debug, Default, Args)]
-pub(in crate::cli) struct FoldArgs {
+pub(super) struct FoldArgs {
     /// Trains N times, and validates each time on another of N equal parts of the training data (`data.val`); then
     /// compares the runs. They are in `fold-1`, `fold-2`, … of the output directory.
     #[arg(long, value_name = "N", conflicts_with = "dry_run")]
@@ -33,7 +33,7 @@ pub(in crate::cli) struct FoldArgs {
 
 impl FoldArgs {
     /// The number of folds, if all of them are to be trained.
-    pub(in crate::cli) fn all(&self) -> Option<u32> {
+    pub(super) fn all(&self) -> Option<u32> {
         self.folds.filter(|_| self.fold.is_none())
     }
 
@@ -42,7 +42,7 @@ impl FoldArgs {
     /// # Errors
     ///
     /// Numbers out of range.
-    pub(in crate::cli) fn overrides(&self) -> Result<Option<String>, StartFailure> {
+    pub(super) fn overrides(&self) -> Result<Option<String>, StartFailure> {
         let Some(folds) = self.folds else {
             return Ok(None);
         };
@@ -60,7 +60,7 @@ impl FoldArgs {
     }
 
     /// The run's directory, where `output` is that of all folds.
-    pub(in crate::cli) fn directory(&self, output: &Path) -> PathBuf {
+    pub(super) fn directory(&self, output: &Path) -> PathBuf {
         match self.fold {
             Some(fold) => directory(output, fold),
             None => output.to_owned(),
@@ -68,7 +68,7 @@ impl FoldArgs {
     }
 
     /// Whether this run is a fold without a checkpoint: one of a series that goes on begins.
-    pub(in crate::cli) fn is_to_begin(&self, directory: &Path) -> bool {
+    pub(super) fn is_to_begin(&self, directory: &Path) -> bool {
         self.fold.is_some() && Store::of(directory).latest().is_none()
     }
 }
@@ -79,7 +79,7 @@ fn directory(output: &Path, fold: u32) -> PathBuf {
 
 /// Trains all folds in turn; returns the exit code of the first that failed. `manifest` is that of the first, with all
 /// defaults.
-pub(in crate::cli) fn run_all(
+pub(super) fn run_all(
     folds: u32,
     output: &Path,
     arguments: &ResumeArgs,
@@ -148,14 +148,14 @@ pub(in crate::cli) fn run_all(
 /// The folds' processes, one at a time.
 struct Processes {
     #[cfg(unix)]
-    signals: crate::cli::passed_on::Signals,
+    signals: crate::cli::process::passed_on::Signals,
 }
 
 #[cfg(unix)]
 impl Processes {
     fn new() -> Processes {
         Processes {
-            signals: crate::cli::passed_on::Signals::install(),
+            signals: crate::cli::process::passed_on::Signals::install(),
         }
     }
 
@@ -168,12 +168,12 @@ impl Processes {
         let mut passed_on = None;
         loop {
             if let Some(status) = child.try_wait()? {
-                let code = crate::cli::passed_on::code_of(status);
+                let code = crate::cli::process::passed_on::code_of(status);
                 let of_signal = passed_on.filter(|_| code == exit::DONE);
                 return Ok(of_signal.unwrap_or(code));
             }
             for signal in self.signals.arrived() {
-                crate::cli::passed_on::send(&child, signal);
+                crate::cli::process::passed_on::send(&child, signal);
                 passed_on = u8::try_from(128 + signal.as_raw()).ok();
             }
             std::thread::sleep(LOOK);

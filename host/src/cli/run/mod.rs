@@ -27,9 +27,12 @@ use self::summation::JointTraining;
 use self::verbosity::Verbosity;
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
+use crate::cli::ManifestArgs;
+use crate::cli::prepare;
+use crate::cli::process::signals;
+use crate::cli::ranks::together::{self, RankLog};
 use crate::cli::resume::{self, ResumeArgs};
-use crate::cli::together::{self, RankLog};
-use crate::cli::{ManifestArgs, output, prepare, signals};
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
@@ -81,14 +84,14 @@ pub(in crate::cli) fn run(
 ) -> Result<u8, StartFailure> {
     #[cfg(unix)]
     if arguments.restarts > 0 {
-        return crate::cli::launch::run_with_restarts(arguments.restarts);
+        return crate::cli::ranks::launch::run_with_restarts(arguments.restarts);
     }
     let mut set = arguments.look.overrides(&arguments.manifest.set);
     set.extend(arguments.folds.overrides()?);
     let overlay = Overlay::new(&arguments.manifest.layers, &set);
     if let Some(folds) = arguments.folds.all() {
-        let manifest = manifest::load(&arguments.manifest.file, &overlay, tasks.source());
-        let manifest = manifest.map_err(StartFailure::usage)?;
+        let manifest = manifest::load(&arguments.manifest.file, &overlay, tasks.source())
+            .map_err(StartFailure::usage)?;
         let output = arguments.output.as_ref().unwrap_or(&manifest.output);
         return folds::run_all(
             folds,
@@ -171,15 +174,15 @@ fn try_run(
     }
     let origin = Origin::of(&checked, tasks.source(), team)?;
     let passing = passing_directory(&arguments.look)?;
-    let directory = match &passing {
+    let wanted = match &passing {
         Some(passing) => passing.path(),
         None => arguments
             .output
             .as_ref()
             .unwrap_or(&checked.manifest.output),
     };
-    let directory = arguments.folds.directory(directory);
-    let directory = directory.as_path();
+    let of_fold = arguments.folds.directory(wanted);
+    let directory = of_fold.as_path();
     let found = resume_point(arguments, directory, &origin, &checked)?;
     let weights = match &found {
         Some(_) => FirstWeights::Checkpoint,
@@ -214,12 +217,12 @@ fn try_run(
     let guard = watch(&own_path, &prepared, team);
     let lines = arguments.verbosity.log();
     let view = (arguments.view(&prepared.manifest.name, lines)).filter(|_| is_first);
-    let log = log(view.as_ref(), &own_path, lines, is_first);
-    let log = log.as_ref();
-    let shared = BridgeState::new(log).with_trail(guard.trail());
+    let run_log = log(view.as_ref(), &own_path, lines, is_first);
+    let log = run_log.as_ref();
+    let of_one = BridgeState::new(log).with_trail(guard.trail());
     let shared = match team {
-        Some(team) => shared.with_ranks(team),
-        None => shared,
+        Some(team) => of_one.with_ranks(team),
+        None => of_one,
     };
     if !is_dry {
         prepared.show_plan(&shared);
@@ -228,15 +231,16 @@ fn try_run(
     opening.extend(joint.iter().flat_map(JointTraining::opening_lines));
     // Several ranks would have to change libraries at the same time.
     let reloads = team.is_none().then(|| RunReloads::of(&prepared, &run_path));
-    let ready = prepared.ready(&own_path, &shared, Vec::new(), resume.as_ref())?;
-    opening.push(hooks_table::text(ready.hooks().hooks()));
+    let hooked = prepared.ready(&own_path, &shared, Vec::new(), resume.as_ref())?;
+    opening.push(hooks_table::text(hooked.hooks().hooks()));
     log_all(log, &opening);
     let interrupt = signals::install();
     let manifest = origin.manifest.clone();
-    let ready = ready
+    let resumed = hooked
         .with(|trainer| {
-            let trainer = trainer.with_manifest(manifest).interruptible(&interrupt);
-            let trainer = trainer.saving_to(store.clone());
+            let trainer = (trainer.with_manifest(manifest))
+                .interruptible(&interrupt)
+                .saving_to(store.clone());
             match joint {
                 Some(joint) => joint.of(trainer),
                 None => trainer,
@@ -244,8 +248,8 @@ fn try_run(
         })
         .resuming(resume);
     let ready = match &reloads {
-        Some(reloads) => reloads.serve(ready),
-        None => ready,
+        Some(reloads) => reloads.serve(resumed),
+        None => resumed,
     };
     let looks = looks_for_libraries(reloads.as_ref(), is_first.then_some(&*run_path), log);
     let (mut report, hooks) = run_in(view.as_ref(), ready, log);
@@ -446,17 +450,19 @@ fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, Star
 fn watch(directory: &Path, prepared: &Prepared, team: Option<&Team>) -> Guard {
     let mut warnings = Vec::new();
     let rank = team.map_or(0, Team::rank);
-    let hooks = prepared.hooks().iter();
-    let hooks = hooks.filter(|plan| plan.spec.ranks.has(rank));
-    let suspects = hooks.map(HookPlan::suspect).collect();
+    let suspects = (prepared.hooks().iter())
+        .filter(|plan| plan.spec.ranks.has(rank))
+        .map(HookPlan::suspect)
+        .collect();
     let slow = prepared.manifest.limits.slow_call_limit();
     let who = team.map(|team| team.name_of(rank)).unwrap_or_default();
     let guard = faults::watch(directory, &who, suspects, slow, &mut warnings);
-    let parameters = prepared.task.parameters().iter();
-    let parameters = parameters.map(|p| (p.name().to_owned(), p.tensor().clone()));
-    guard.rescue(parameters.collect());
-    let warnings: Vec<_> = warnings.into_iter().map(Diagnostic::warning).collect();
-    output::diagnostics(&warnings);
+    let parameters = (prepared.task.parameters().iter())
+        .map(|p| (p.name().to_owned(), p.tensor().clone()))
+        .collect();
+    guard.rescue(parameters);
+    let shown: Vec<_> = warnings.into_iter().map(Diagnostic::warning).collect();
+    output::diagnostics(&shown);
     guard
 }
 

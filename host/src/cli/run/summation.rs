@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cli::together;
+use crate::cli::ranks::together;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{DistributedConfig, GradientSums, Manifest, Wire};
 use crate::run::Trainer;
@@ -10,7 +10,7 @@ use crate::session::{Prepared, StartFailure};
 use crate::team::{Gpus, Summation, Team, connect_gpus};
 
 /// What a trainer needs to train together with other ranks.
-pub(in crate::cli) struct JointTraining<'a> {
+pub(super) struct JointTraining<'a> {
     team: &'a Team,
     config: DistributedConfig,
     summation: Summation,
@@ -19,7 +19,7 @@ pub(in crate::cli) struct JointTraining<'a> {
 
 impl JointTraining<'_> {
     /// What is logged at the start.
-    pub(in crate::cli) fn opening_lines(&self) -> Vec<String> {
+    pub(super) fn opening_lines(&self) -> Vec<String> {
         self.lines.clone()
     }
 
@@ -35,7 +35,7 @@ impl JointTraining<'_> {
 /// # Errors
 ///
 /// If the manifest asks for NCCL and a rank can't have it, or a rank has failed.
-pub(in crate::cli) fn choose<'a>(
+pub(super) fn choose<'a>(
     team: Option<&'a Team>,
     prepared: &Prepared,
 ) -> Result<Option<JointTraining<'a>>, StartFailure> {

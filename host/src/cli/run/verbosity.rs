@@ -6,7 +6,7 @@ use crate::log::{Level, MessageFormat, StderrLog};
 
 /// How much is logged, and in which format.
 #[derive(Debug, Default, Args)]
-pub(in crate::cli) struct Verbosity {
+pub(super) struct Verbosity {
     /// Prints only warnings, errors and results.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
@@ -30,7 +30,7 @@ enum LogFormat {
 
 impl Verbosity {
     /// Returns the log for these options.
-    pub(in crate::cli) fn log(&self) -> StderrLog {
+    pub(super) fn log(&self) -> StderrLog {
         let level = match (self.quiet, self.verbose) {
             (true, _) => Level::Warn,
             (_, true) => Level::Debug,

@@ -11,16 +11,16 @@ use crate::session::StartFailure;
 use crate::weights;
 
 /// Weights at a path, and why they were chosen if the user did not name them.
-pub(in crate::cli) struct ChosenWeights {
+pub(super) struct ChosenWeights {
     /// A checkpoint's directory, or a file.
-    pub(in crate::cli) path: PathBuf,
+    pub(super) path: PathBuf,
     why: Option<String>,
 }
 
 impl ChosenWeights {
     /// Finds the weights at a path: the path itself, or for a run those that it kept; if it hasn't ended, its best
     /// checkpoint, else the last one.
-    pub(in crate::cli) fn at(place: &Path) -> Result<ChosenWeights, StartFailure> {
+    pub(super) fn at(place: &Path) -> Result<ChosenWeights, StartFailure> {
         let store = Store::of(place);
         let results = place.join(weights::RESULTS);
         let itself = |path: PathBuf| Ok(ChosenWeights { path, why: None });
@@ -71,7 +71,7 @@ impl ChosenWeights {
     }
 
     /// Logs which weights are taken, if the arguments don't make that clear.
-    pub(in crate::cli) fn log(&self, set: &str) {
+    pub(super) fn log(&self, set: &str) {
         if self.why.is_none() && set == TRAINED {
             return;
         }
@@ -98,7 +98,7 @@ fn has_ended(record: &serde_json::Value) -> bool {
 }
 
 /// The directory with the model that a path's weights are of: its own, that in a run's directory, or the checkpoint's.
-pub(in crate::cli) fn model_directory(path: &Path) -> Option<PathBuf> {
+pub(super) fn model_directory(path: &Path) -> Option<PathBuf> {
     let run = if path.is_dir() { path } else { path.parent()? };
     let is_checkpoint = path.join("index.json").is_file();
     [path.to_owned(), run.to_owned(), run.join(MODEL)]
@@ -108,7 +108,7 @@ pub(in crate::cli) fn model_directory(path: &Path) -> Option<PathBuf> {
 }
 
 /// Files that weights at a path were trained on: those of the checkpoint, of the model, or of the run.
-pub(in crate::cli) fn trained_on(place: &Path) -> Option<Vec<DataFile>> {
+pub(super) fn trained_on(place: &Path) -> Option<Vec<DataFile>> {
     if SavedModel::is_in(place) {
         let model = SavedModel::open(place).ok()??;
         return Some(model.preprocessing().source.files.clone());

@@ -7,9 +7,10 @@ use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
 use crate::bridge::BridgeState;
+use crate::cli::prepare;
 use crate::cli::run::out_of_memory::OutOfMemory;
+use crate::cli::show::{number, output};
 use crate::cli::trained::TrainedArgs;
-use crate::cli::{number, output, prepare};
 use crate::data::csv::RowsOf;
 use crate::data::{DataFile, TrainingData};
 use crate::diagnostic::Diagnostic;
@@ -45,7 +46,7 @@ pub(in crate::cli) struct EvalArgs {
 
 /// Part of the manifest's data.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(in crate::cli) enum DataPhase {
+pub(super) enum DataPhase {
     /// Training data.
     Train,
     /// Validation data.
@@ -102,10 +103,7 @@ impl EvalPhase {
 }
 
 /// Returns the requested phase; by default the first of test and validation that has data.
-pub(in crate::cli) fn phase_of(
-    wanted: Option<DataPhase>,
-    task: &dyn Task,
-) -> Result<Phase, StartFailure> {
+pub(super) fn phase_of(wanted: Option<DataPhase>, task: &dyn Task) -> Result<Phase, StartFailure> {
     let wanted = wanted.map(DataPhase::phase);
     let candidates = match wanted {
         Some(phase) => vec![phase],

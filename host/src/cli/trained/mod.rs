@@ -11,9 +11,10 @@ pub(in crate::cli) mod prediction_format;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::CheckpointError;
+use crate::cli::prepare;
 use crate::cli::prepare::Built;
+use crate::cli::show::output;
 use crate::cli::trained::chosen_weights::{ChosenWeights, model_directory, trained_on};
-use crate::cli::{output, prepare};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};

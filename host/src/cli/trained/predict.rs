@@ -8,7 +8,7 @@ use candle_core::{Device, Tensor};
 use clap::{Args, ValueEnum};
 use sconce_base::regular_file::open_regular;
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::cli::trained::TrainedArgs;
 use crate::cli::trained::eval::{DataPhase, phase_of};
 use crate::cli::trained::predict_rows::{RowOptions, predict_rows};

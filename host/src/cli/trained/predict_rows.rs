@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use candle_core::Tensor;
 use serde_json::json;
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::cli::trained::prediction_format::{PredictionFormat, print_prediction};
 use crate::data::Targets;
 use crate::data::csv::{Row, RowError, RowStream, RowTarget};
@@ -26,17 +26,17 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How predictions are written.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) struct RowOptions {
-    pub(in crate::cli) format: PredictionFormat,
+pub(super) struct RowOptions {
+    pub(super) format: PredictionFormat,
     /// Whether a row that can't be used is left out.
-    pub(in crate::cli) skips_invalid: bool,
+    pub(super) skips_invalid: bool,
 }
 
 /// What a row of the stream gave.
 type Found = Result<Row, RowError>;
 
 /// Predicts all rows.
-pub(in crate::cli) fn predict_rows<R: BufRead + Send + 'static>(
+pub(super) fn predict_rows<R: BufRead + Send + 'static>(
     model: &TrainedModel,
     rows: RowStream<R>,
     options: RowOptions,

@@ -3,13 +3,13 @@
 use clap::ValueEnum;
 use sconce_plugin_api::spreadsheet;
 
-use crate::cli::output;
+use crate::cli::show::output;
 use crate::data::Targets;
 use crate::predict::{Prediction, Sample};
 
 /// Output format of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum PredictionFormat {
+pub(super) enum PredictionFormat {
     /// One JSON object per line.
     Jsonl,
     /// Table with a header.
@@ -17,7 +17,7 @@ pub(in crate::cli) enum PredictionFormat {
 }
 
 /// Prints the prediction for a sample, in a table with a header before the first.
-pub(in crate::cli) fn print_prediction(
+pub(super) fn print_prediction(
     format: PredictionFormat,
     prediction: &Prediction,
     sample: &Sample,

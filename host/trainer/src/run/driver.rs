@@ -14,10 +14,8 @@ use crate::checkpoint::Store;
 use crate::data::{Batch, Dataset, Loader, order};
 use crate::dispatch::Payload;
 use crate::nn::ops;
-use crate::nn::ops::device::timeline;
 use crate::run::checkpoints::epoch_snapshot::EpochSnapshot;
 use crate::run::iteration::feed::load_batch;
-use crate::run::iteration::modules::Listeners;
 use crate::run::iteration::staging::Staging;
 use crate::run::ranks::state::Ranks;
 
@@ -140,20 +138,20 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn settle(&mut self) -> Result<(), Leave> {
-        if self.shared.requests.has_restarts() {
-            self.recreation().restart_ended()?;
-        }
+        self.restart_ended()?;
         self.settle_writing()
     }
 
     fn serve_requests(&mut self) -> Result<(), Leave> {
-        if self.measures.deferral.is_on {
-            self.measures.note_read(&self.position, self.shared)?;
+        if self.learning.measures.deferral.is_on {
+            self.learning
+                .measures
+                .note_read(&self.position, self.shared)?;
         }
         if self.ranks.is_some() {
             return self.serve_requests_on_ranks();
         }
-        self.grant()?;
+        self.serve_outside()?;
         self.leave_if_interrupted()
     }
 
@@ -178,7 +176,7 @@ impl RunDriver for Trainer<'_> {
 
     fn show(&mut self) {
         if self.outside.observer.is_some() {
-            (self.measures).read_for_observer(&mut self.position, self.shared);
+            (self.learning.measures).read_for_observer(&mut self.position, self.shared);
         }
         let times = &self.timing.pass;
         (self.outside).show(&self.position, self.shared, &self.hooks, times);
@@ -288,7 +286,7 @@ impl RunDriver for Trainer<'_> {
 
     fn check_training_batch(&mut self) -> Result<(), Leave> {
         // Of a batch before a rollback.
-        self.update.is_stepped = false;
+        self.learning.update.is_stepped = false;
         self.expect_real_parameters()
     }
 
@@ -300,37 +298,23 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn forward(&mut self, batch: &Batch, _phase: Phase) -> Result<Tensor, Leave> {
-        let _span = timeline::span("forward");
-        let listeners = Listeners {
-            hooks: &mut self.hooks,
-            position: &self.position,
-            shared: self.shared,
-        };
-        let (ranks, times) = (self.ranks.as_ref(), &mut self.timing.pass);
-        let outputs = (self.forward).outputs(batch, self.task, ranks, listeners, times)?;
-        self.shared.tensors.set_outputs(&outputs);
-        Ok(outputs)
+        let (learning, mut run) = self.learning();
+        Ok(learning.outputs(batch, &mut run)?)
     }
 
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, _phase: Phase) -> Result<Tensor, Leave> {
-        let start = std::time::Instant::now();
-        let span = timeline::span("loss");
-        let loss = self.measure_batch(batch, outputs);
-        drop(span);
-        self.timing.pass.loss += start.elapsed();
-        let loss = loss.map_err(|error| RunError::task("the loss", &self.position, error))?;
-        let (ranks, statistics) = (self.ranks.as_mut(), &self.forward.statistics);
-        (self.measures).count(self.task, &self.position, self.shared, ranks, statistics)?;
-        Ok(loss)
+        let (learning, mut run) = self.learning();
+        Ok(learning.measure(batch, outputs, &mut run)?)
     }
 
     fn backward(&mut self, batch: &Batch, loss: Tensor, fraction: f64) -> Result<(), Leave> {
-        let _span = timeline::span("backward");
-        self.differentiate_or_step(batch, loss, fraction)
+        let (learning, mut run) = self.learning();
+        Ok(learning.differentiate_or_step(batch, loss, fraction, &mut run)?)
     }
 
     fn accumulate(&mut self) -> Result<(), Leave> {
-        self.accumulate_gradients()?;
+        let (learning, run) = self.learning();
+        learning.accumulate(&run)?;
         if self.ranks.is_some() {
             // Checkpoints of several ranks go back to the start of the update.
             self.position.consistency = Consistency::Batch;
@@ -339,10 +323,11 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn show_accumulated(&mut self) -> Result<bool, Leave> {
-        if self.update.is_stepped {
+        if self.learning.update.is_stepped {
             return Ok(true);
         }
-        let Some(gradients) = self.take_gradient_sum()? else {
+        let (learning, mut run) = self.learning();
+        let Some(gradients) = learning.take_gradient_sum(&mut run)? else {
             return Ok(false);
         };
         self.shared.tensors.set_gradients(gradients);
@@ -350,18 +335,8 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn step(&mut self, is_skipped: bool) -> Result<bool, Leave> {
-        if std::mem::take(&mut self.update.is_stepped) {
-            return Ok(true);
-        }
-        let gradients = self.shared.tensors.take_gradients();
-        let Some(gradients) = gradients.filter(|_| !is_skipped) else {
-            return Ok(false);
-        };
-        self.position.consistency = Consistency::Torn;
-        let _span = timeline::span("update");
-        let (parameters, times) = (self.task.parameters(), &mut self.timing.pass);
-        (self.stepper).step(&gradients, parameters, self.shared, &self.position, times)?;
-        Ok(true)
+        let (learning, mut run) = self.learning();
+        Ok(learning.step(is_skipped, &mut run)?)
     }
 
     fn advance(&mut self) {
@@ -373,7 +348,7 @@ impl RunDriver for Trainer<'_> {
         while let Some(ranks) = &mut self.ranks
             && let Some(measured) = ranks.share_rest(sums)?
         {
-            (self.measures).add(phase, &measured, self.task, self.shared);
+            (self.learning.measures).add(phase, &measured, self.task, self.shared);
         }
         let divided = (self.ranks.as_mut()).and_then(|ranks| ranks.evaluation.take());
         if let Some(divided) = divided {

@@ -67,7 +67,7 @@ pub enum RunError {
 }
 
 /// A reason to leave the loops of a run.
-pub(super) type Leave = sconce_lifecycle::Leave<RunError>;
+pub(in crate::run) type Leave = sconce_lifecycle::Leave<RunError>;
 
 /// The origin of an error; the numbers are part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl RunError {
         }
     }
 
-    pub(super) fn task(
+    pub(in crate::run) fn task(
         doing: &'static str,
         position: &Position,
         source: candle_core::Error,
@@ -139,7 +139,7 @@ impl RunError {
         }
     }
 
-    pub(super) fn not_finite(position: &Position, what: String, place: String) -> Self {
+    pub(in crate::run) fn not_finite(position: &Position, what: String, place: String) -> Self {
         RunError::NotFinite {
             what,
             moment: moment(position),
@@ -147,14 +147,17 @@ impl RunError {
         }
     }
 
-    pub(super) fn data(position: &Position, source: crate::data::DataError) -> Self {
+    pub(in crate::run) fn data(position: &Position, source: crate::data::DataError) -> Self {
         RunError::Data {
             moment: moment(position),
             source,
         }
     }
 
-    pub(super) fn optimizer(position: &Position, source: crate::optim::OptimizerError) -> Self {
+    pub(in crate::run) fn optimizer(
+        position: &Position,
+        source: crate::optim::OptimizerError,
+    ) -> Self {
         RunError::Optimizer {
             moment: moment(position),
             source,
@@ -163,7 +166,7 @@ impl RunError {
 }
 
 /// The point in the run according to the view's counters: "in train, epoch 1, iteration 20".
-pub(super) fn moment(position: &Position) -> String {
+pub(in crate::run) fn moment(position: &Position) -> String {
     match LifeEvent::at(None, position) {
         LifeEvent::Point {
             phase,

@@ -2,18 +2,19 @@
 //!
 //! **Parts**: [`Trainer`] owns the run. It consists of the structs of its concerns, which do their work themselves and are given
 //! what they need of others. What may call hooks, and so end in anything that hooks request, is the trainer's own: `trainer`,
-//! `driver`, `iteration::batch`, `checkpoints::{save, restore}` and `requests`.
+//! `driver`, `checkpoints::{save, restore}` and `serve`.
 //!
 //! - `driver`: what the trainer does between mount points. The order, and the `Position` with the counters, are
 //!   those of [`sconce_lifecycle`], which the test kit runs too. `trainer`: from the start of a run to its report
-//! - `iteration`: the work on batches: `Feed`, `Forward`, `Measures`, `Update`, `Stepper`
+//! - `iteration`: the work on batches: `Feed`, and `Learning`, which is `Forward`, `Measures`, `Update` and `Stepper`
 //! - `checkpoints`: saving, resuming, and requests about saved checkpoints (`Saver`); `weights`: sets of weights, and those kept
 //!   (`Sets`)
-//! - `requests`: of hooks, of other ranks and from outside; `outside`: where the latter come from (`Outside`)
+//! - `serve`: requests of hooks, of other ranks and from outside; `outside`: where the latter come from, and who observes (`Outside`)
+//! - `sums`: what batches add up to
 //! - `ranks`: what several processes share and agree on (`Ranks`)
 //! - `replacement`: hooks that get new instances (`Recreation`)
 //! - `timing`: where the time goes
-//! - `plan`, `report`, `failure`: what is to be done, what came of it, and errors; `results`: its `run.json`
+//! - `plan`, `failure`, `outcome`: what is to be done, errors that end it, and what came of it, with its `run.json`
 //!
 //! **Flow**
 //!
@@ -29,20 +30,17 @@
 //! `Leave::RolledBack`, an interruption `Leave::Interrupted`; both pass through the loops as errors do. A run ends
 //! with a [`RunOutcome`]: completed, stopped, interrupted or failed.
 
-mod batch_sums;
 mod checkpoints;
 mod driver;
 mod failure;
 mod iteration;
-mod loss_weight;
+mod outcome;
 mod outside;
 mod plan;
 mod ranks;
 mod replacement;
-mod report;
-mod requests;
-mod results;
-mod tensor_result;
+mod serve;
+mod sums;
 mod timing;
 mod trainer;
 mod weights;
@@ -56,10 +54,9 @@ use checkpoints::resumption::Resumption;
 use checkpoints::saver::Saver;
 pub use failure::{ErrorOrigin, RunError};
 use iteration::feed::Feed;
-use iteration::measures::Measures;
-use iteration::modules::Forward;
-use iteration::stepper::Stepper;
-use iteration::update::Update;
+use iteration::learning::Learning;
+pub use outcome::report::{Divergence, RunOutcome, RunReport};
+pub use outcome::results::write_results;
 pub use outside::interrupt::{Interrupt, Meaning, StopSignal};
 pub use outside::observer::{Now, Observer};
 pub use outside::reloads::{
@@ -69,8 +66,6 @@ pub use outside::remote::{Remote, RemoteRequest};
 use outside::sources::Outside;
 pub use plan::TrainingPlan;
 use ranks::state::Ranks;
-pub use report::{Divergence, RunOutcome, RunReport};
-pub use results::write_results;
 use timing::passes::Timing;
 pub use timing::profile::{HookCopies, HookTiming, Profile};
 pub use timing::wall_time::{EndTimes, HookWork, RunTimes, StartTimes};
@@ -90,10 +85,7 @@ pub struct Trainer<'run> {
     /// Counters and stage, which hooks see.
     position: Position,
     feed: Feed,
-    forward: Forward,
-    measures: Measures,
-    update: Update,
-    stepper: Stepper<'run>,
+    learning: Learning<'run>,
     /// Phase whose data a test measures.
     tested: Phase,
     sets: Sets,

@@ -1,30 +1,28 @@
 //! Runs a training from `before_run` to `after_run`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sconce_lifecycle::{Position, RunDriver};
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
 use sconce_plugin_api::{Keep, Phase, Point, RUN_TIMES};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::checkpoints::resumption::Resumption;
 use super::checkpoints::saver::Saver;
 use super::failure::Leave;
 use super::iteration::feed::Feed;
-use super::iteration::measures::Measures;
-use super::iteration::modules::Forward;
-use super::iteration::stepper::Stepper;
-use super::iteration::update::Update;
+use super::iteration::learning::{Learning, RunContext};
+use super::outside::facts::facts;
 use super::outside::sources::Outside;
 use super::ranks::state::Ranks;
 use super::timing::passes::Timing;
 use super::weights::kept::{self, FinalMetrics};
 use super::weights::sets::Sets;
 use super::{
-    Divergence, ErrorOrigin, RunError, RunOutcome, RunReport, StartTimes, Trainer, TrainingPlan,
-    device_of,
+    Divergence, ErrorOrigin, Interrupt, Observer, ReloadService, Remote, RunError, RunOutcome,
+    RunReport, StartTimes, Trainer, TrainingPlan, device_of,
 };
 use crate::bridge::{BridgeState, ValueContent};
 use crate::checkpoint::Store;
@@ -53,10 +51,7 @@ impl<'run> Trainer<'run> {
         shared.gpu.set(&device_of(task));
         Trainer {
             feed: Feed::default(),
-            forward: Forward::new(modules, plan.seed),
-            measures: Measures::new(task, plan.check_finite),
-            update: Update::default(),
-            stepper: Stepper { optimizer },
+            learning: Learning::new(task, optimizer, &plan),
             task,
             hooks,
             shared,
@@ -87,7 +82,7 @@ impl<'run> Trainer<'run> {
 
     /// Reads losses and metrics late on the CPU too, as on a device. For tests: nothing is gained there.
     pub fn measuring_deferred(mut self) -> Self {
-        self.measures.deferral.is_forced = true;
+        self.learning.measures.deferral.is_forced = true;
         self
     }
 
@@ -139,6 +134,31 @@ impl<'run> Trainer<'run> {
     /// Sets the files that the data were read from, to be stored in checkpoints.
     pub fn with_data_files(mut self, files: Vec<DataFile>) -> Self {
         self.saver.files = files;
+        self
+    }
+
+    /// Makes the run end soon after `interrupt` is raised. The iteration or validation in progress is
+    /// finished, and a checkpoint saved.
+    pub fn interruptible(mut self, interrupt: &Interrupt) -> Self {
+        self.outside.interrupt = interrupt.clone();
+        self
+    }
+
+    /// Lets `remote` make requests of the run.
+    pub fn asked_by(mut self, remote: &Remote) -> Self {
+        self.outside.remote = remote.clone();
+        self
+    }
+
+    /// Lets hooks' libraries be loaded again.
+    pub fn reloading(mut self, service: ReloadService<'run>) -> Self {
+        self.outside.reloads = Some(service);
+        self
+    }
+
+    /// Adds an observer of the run.
+    pub fn watched_by(mut self, observer: &'run dyn Observer) -> Self {
+        self.outside.observer = Some(observer);
         self
     }
 
@@ -199,7 +219,15 @@ impl<'run> Trainer<'run> {
         self.timing.wall.begin_run();
         self.hooks.begin_run();
         // Set once; a second run over the same state keeps the first one's facts.
-        drop(self.shared.facts.set(self.facts()));
+        let modules = &self.learning.forward.modules;
+        let facts = facts(
+            self.task,
+            modules,
+            (&self.saver.name, self.saver.directory.as_deref()),
+            self.plan.seed,
+            self.ranked(),
+        );
+        drop(self.shared.facts.set(facts));
         let is_held = |store: &Store| store.run_directory().is_held();
         if let Some(directory) = &self.saver.directory
             && !self.saver.store.as_ref().is_some_and(is_held)
@@ -208,8 +236,10 @@ impl<'run> Trainer<'run> {
             drop(std::fs::create_dir_all(directory));
         }
         self.saver.store = self.saver.store.take().map(Store::holding);
-        self.stepper.show(self.task.parameters(), self.shared);
-        (self.measures).begin(self.task, self.shared, self.ranks.is_none());
+        self.learning
+            .stepper
+            .show(self.task.parameters(), self.shared);
+        (self.learning.measures).begin(self.task, self.shared, self.ranks.is_none());
         let mut error = body(&mut self).err().and_then(Leave::error);
         if error.is_none() {
             error = self.settle_writing().err().and_then(Leave::error);
@@ -223,10 +253,9 @@ impl<'run> Trainer<'run> {
         if let Some(ranks) = &self.ranks {
             error = ranks.end(error);
         }
-        let result = error.map_or(Ok(()), Err);
         // Parameters read after the run must be the real ones.
-        let restored = self.restore_swapped();
-        let result = result.and(restored);
+        let restored = self.sets.swap_back(&self.position);
+        let result = error.map_or(Ok(()), Err).and(restored);
         let mut late_faults = Vec::new();
         if let Err(error) = &result {
             // Requests of hooks that were called before the one that failed; on ranks they are voted on, and are all the same.
@@ -236,8 +265,9 @@ impl<'run> Trainer<'run> {
             late_faults.extend(self.settle_after_failure());
             late_faults.extend(self.serving("", |trainer| trainer.save_failed(is_within_call)));
         }
-        let outcome = self.outcome(result);
-        let divergence = self.measures.divergence(self.shared);
+        let stop = self.shared.requests.stop();
+        let outcome = RunOutcome::of(result, self.outside.interrupted_by, stop);
+        let divergence = self.learning.measures.divergence(self.shared);
         let metrics = match outcome {
             RunOutcome::Completed | RunOutcome::Stopped { .. } => {
                 let set = (self.sets).measured_set(self.task.parameters(), self.shared);
@@ -246,11 +276,25 @@ impl<'run> Trainer<'run> {
             }
             RunOutcome::Failed(_) | RunOutcome::Interrupted(_) => FinalMetrics::default(),
         };
-        let times = self.timing.run_times(&mut self.hooks).to_json();
-        let times = ValueContent::Json(times.to_string().into());
+        let so_far = self.timing.run_times(&mut self.hooks).to_json();
+        let times = ValueContent::Json(so_far.to_string().into());
         self.shared.values.set(RUN_TIMES, Keep::Run, None, times);
         late_faults.extend(self.finish(&outcome));
         self.report(outcome, divergence, metrics, late_faults)
+    }
+
+    /// What the run learns with, and what that is given of the rest.
+    pub(super) fn learning(&mut self) -> (&mut Learning<'run>, RunContext<'_, 'run>) {
+        let run = RunContext {
+            task: self.task,
+            hooks: &mut self.hooks,
+            shared: self.shared,
+            position: &mut self.position,
+            plan: &self.plan,
+            ranks: self.ranks.as_mut(),
+            times: &mut self.timing.pass,
+        };
+        (&mut self.learning, run)
     }
 
     /// Whether this process writes what the run leaves behind.
@@ -306,74 +350,33 @@ impl<'run> Trainer<'run> {
 
     /// Reads the results of all batches.
     pub(super) fn settle_measures(&mut self) -> Result<(), RunError> {
-        self.measures.settle(&mut self.position, self.shared)
-    }
-
-    /// The facts that do not change during the run, as given by `sconce.task/1`.
-    fn facts(&self) -> String {
-        let data = self.task.data(Phase::Train);
-        let modules = self.forward.modules.iter();
-        let modules: Vec<_> = modules
-            .map(|module| json!({"name": module.name, "kind": module.kind}))
-            .collect();
-        json!({
-            "run": self.saver.name,
-            "run_directory": self.saver.directory.as_deref().unwrap_or(Path::new("")),
-            "seed": self.plan.seed,
-            "rank": self.ranked().rank,
-            "world_size": self.ranked().size,
-            "classes": data.as_ref().map_or(&[][..], |data| data.class_names()),
-            "sample_shape": data.as_ref().map_or(&[][..], |data| data.sample_shape()),
-            "metrics": self.task.metrics(),
-            "modules": modules,
-            "parameter_count": self.task.parameters().element_count(),
-        })
-        .to_string()
+        self.learning
+            .measures
+            .settle(&mut self.position, self.shared)
     }
 
     /// Calls `on_exception` for every hook.
     fn announce_failure(&mut self, error: &RunError) -> Vec<HookFault> {
         let message = error.to_string();
-        let payload = FailureAbi {
+        let failure = FailureAbi {
             origin: error.origin() as u32,
             message: TextAbi::new(&message),
             hook: TextAbi::new(error.hook().unwrap_or_default()),
         };
-        let payload = Payload::Failure(&payload);
+        let payload = Payload::Failure(&failure);
         (self.hooks).call_every_with(Point::OnException, payload, &self.position, self.shared)
     }
 
     /// Calls `after_run` for every hook.
     fn finish(&mut self, outcome: &RunOutcome) -> Vec<HookFault> {
-        let (kind, reason) = match outcome {
-            RunOutcome::Completed => (0, String::new()),
-            RunOutcome::Stopped { reason, .. } => (1, reason.clone()),
-            RunOutcome::Failed(error) => (2, error.to_string()),
-            RunOutcome::Interrupted(signal) => (3, signal.name().to_owned()),
-        };
-        let payload = OutcomeAbi {
+        let (kind, reason) = outcome.kind_and_reason();
+        let ending = OutcomeAbi {
             kind,
             reason: TextAbi::new(&reason),
         };
         self.position.phase = Phase::Train;
-        let payload = Payload::Outcome(&payload);
+        let payload = Payload::Outcome(&ending);
         (self.hooks).call_every_with(Point::AfterRun, payload, &self.position, self.shared)
-    }
-
-    fn outcome(&self, result: Result<(), RunError>) -> RunOutcome {
-        match (
-            result,
-            self.outside.interrupted_by,
-            self.shared.requests.stop(),
-        ) {
-            (Err(error), _, _) => RunOutcome::Failed(error),
-            (Ok(()), Some(signal), _) => RunOutcome::Interrupted(signal),
-            (Ok(()), None, Some(stop)) => RunOutcome::Stopped {
-                reason: stop.reason,
-                hook: stop.hook,
-            },
-            (Ok(()), None, None) => RunOutcome::Completed,
-        }
     }
 
     fn report(

@@ -11,7 +11,7 @@ use candle_core::Device;
 use sconce_ops::device::nccl::{self, Communicator, NcclError, UniqueId};
 use serde::{Deserialize, Serialize};
 
-use super::waiting::Waiting;
+use super::transport::waiting::Waiting;
 use super::{Purpose, Said, Team, TeamError};
 
 /// The GPUs of all ranks, connected.

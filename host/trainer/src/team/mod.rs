@@ -3,9 +3,7 @@
 //! **Parts**
 //!
 //! - `meeting`: what ranks tell `sconce launch`, by files
-//! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
-//! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls;
-//!   [`check()`]: whether it delivers the right bytes, for `sconce team`
+//! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); [`open()`]: connects this process with the others
 //! - `pair`: whether launcher and library are of the same MPI, for `sconce env`; `machine`: its name
 //! - `sync`: [`Team`], the ranks and how they synchronise; `header`: what every synchronisation begins with;
 //!   `error`: why ranks can't go on together
@@ -17,35 +15,27 @@
 //! rank that has failed takes part in whatever the others do next: they learn its error and end too. What follows
 //! depends on what all have said.
 
-mod check;
 mod error;
 mod exchanged;
-pub mod found;
 mod gpus;
 mod header;
 pub mod machine;
 #[cfg_attr(not(unix), allow(dead_code, reason = "read by `sconce launch`"))]
 pub mod meeting;
-mod open;
-#[expect(unsafe_code, reason = "calls a plugin's table")]
-mod opened;
 pub mod pair;
 mod sum;
 mod sync;
 #[cfg(test)]
 mod threads;
 mod transport;
-mod waiting;
 
 pub use crate::launcher::{Launch, Launcher};
-pub use check::{CheckTimes, check};
 pub use error::TeamError;
 pub use gpus::{Gpus, connect as connect_gpus};
 pub use header::Purpose;
-pub use open::open;
 pub use sum::{NodeNote, SumError, Summation};
 pub use sync::{Heard, Said, Team};
-pub use transport::{Transport, TransportError};
+pub use transport::{CheckTimes, Transport, TransportError, check, found, open};
 
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ class Table(List[Dict[str, Any]]):
         return list(dict.fromkeys(name for row in self for name in row))
 
     def __repr__(self):
-        return text(self.columns(), self)
+        return text(self.columns(), self) if self else "(no rows)"
 
     def _repr_html_(self):
         return html(self.columns(), self)

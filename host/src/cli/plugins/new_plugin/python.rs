@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{check_empty, names, standard_plugins, this_program};
-use crate::cli::{manifest_text, output};
+use crate::cli::show::manifest_text;
+use crate::cli::show::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::session::StartFailure;

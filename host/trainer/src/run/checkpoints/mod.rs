@@ -1,7 +1,7 @@
 //! Checkpoints: saved, resumed from, and what hooks ask of them.
 
-pub(in crate::run) mod counters;
 pub(in crate::run) mod epoch_snapshot;
+pub(in crate::run) mod queue;
 pub(in crate::run) mod rank_files;
 pub(in crate::run) mod references;
 pub(in crate::run) mod restore;
@@ -10,7 +10,5 @@ pub(in crate::run) mod save;
 pub(in crate::run) mod save_options;
 pub(in crate::run) mod saved_requests;
 pub(in crate::run) mod saver;
-pub(in crate::run) mod settings;
-pub(in crate::run) mod tensors;
-pub(in crate::run) mod values;
+pub(in crate::run) mod state;
 pub(in crate::run) mod writing;

@@ -13,14 +13,14 @@ use sconce_plugin_api::ext::Asked;
 use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Keep, Point};
 
-use super::counters::{restore_counters, restore_pass};
 use super::rank_files::read_together;
 use super::references::LoadedReferences;
 use super::resumption::Resume;
 use super::save_options::CheckpointResult;
-use super::settings::{restore_learning_rates, restore_settings};
-use super::tensors::restore_parameters;
-use super::values::restore_values;
+use super::state::counters::{restore_counters, restore_pass};
+use super::state::settings::{restore_learning_rates, restore_settings};
+use super::state::tensors::restore_parameters;
+use super::state::values::restore_values;
 use crate::checkpoint::{Checkpoint, CheckpointHeader, HookRecord, Section};
 use crate::run::failure::Leave;
 use crate::run::ranks::state::UpdateStart;
@@ -54,7 +54,7 @@ impl Trainer<'_> {
             }
             Err(error) => return self.blame(hook, &format!("can't roll back to `{tag}`: {error}")),
         };
-        self.restore_swapped()?;
+        self.sets.swap_back(&self.position)?;
         self.restore(&content)?;
         self.announce_load((&path, tag), hook, &references, start)?;
         // What had been requested and was not served before it; but not to roll back again, which might never end.
@@ -93,7 +93,7 @@ impl Trainer<'_> {
         self.position.consistency = Consistency::Torn;
         let is_first = self.is_first();
         let restored = restore_parameters(self.task.parameters(), content)
-            .and_then(|()| self.update.restore(content, self.task, is_first));
+            .and_then(|()| self.learning.update.restore(content, self.task, is_first));
         restored
             .map_err(|error| RunError::task("restoring a checkpoint", &self.position, error))?;
         self.restore_optimizer(content)?;
@@ -107,7 +107,7 @@ impl Trainer<'_> {
         self.sets.measured.clone_from(measured);
         self.sets.forget_loaded();
         if let Some(loss) = content.header.first_loss {
-            self.measures.losses.first = Some(loss.0);
+            self.learning.measures.losses.first = Some(loss.0);
         }
         self.shared.deferred.forget();
         self.shared.metrics.borrow_mut().restore(metrics);
@@ -155,6 +155,7 @@ impl Trainer<'_> {
             .map(|(name, tensor)| (name.to_owned(), tensor.clone()))
             .collect();
         let loaded = self
+            .learning
             .stepper
             .optimizer
             .load_state(self.task.parameters(), &state);
@@ -167,7 +168,9 @@ impl Trainer<'_> {
             );
             self.shared.warn(&warning);
         }
-        self.stepper.show(self.task.parameters(), self.shared);
+        self.learning
+            .stepper
+            .show(self.task.parameters(), self.shared);
         restore_learning_rates(&content.header, self.shared);
         Ok(())
     }
@@ -201,7 +204,7 @@ impl<'run> Trainer<'run> {
         }
         let header = &resume.checkpoint.header;
         self.resumption.at = Some(header.progress.iteration);
-        self.update.is_audited = header.progress.iteration > 0;
+        self.learning.update.is_audited = header.progress.iteration > 0;
         self.resumption.is_changed = resume.is_changed;
         self.shared.clock.count_in(header.seconds);
         let rounds = self.rounds_of(&resume.checkpoint.header);

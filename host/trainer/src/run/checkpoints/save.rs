@@ -14,12 +14,12 @@ use sconce_lifecycle::Consistency;
 use sconce_ops::device::copy_to_host;
 use sconce_plugin_api::{Keep, Point};
 
-use super::counters::{pass_state, progress};
 use super::rank_files::on_first;
 use super::save_options::{CheckpointExtent, CheckpointResult, SaveOptions, reference_text};
-use super::settings::{changed_settings, learning_rates};
-use super::tensors::parameter_tensors;
-use super::values::{extra_entries, published};
+use super::state::counters::{pass_state, progress};
+use super::state::settings::{changed_settings, learning_rates};
+use super::state::tensors::parameter_tensors;
+use super::state::values::{extra_entries, published};
 use super::writing::{WriteResult, Writing};
 use crate::checkpoint::{
     Checkpoint, CheckpointError, CheckpointHeader, FAILED, FORMAT, Facts, Files, HookRecord, Saved,
@@ -28,7 +28,6 @@ use crate::checkpoint::{
 use crate::device_facts::device_name;
 use crate::dispatch::{HookFault, Payload};
 use crate::run::failure::Leave;
-use crate::run::tensor_result::TensorResult;
 use crate::run::{RunError, Trainer};
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
@@ -150,7 +149,7 @@ impl Trainer<'_> {
             }
             if self.position.consistency == Consistency::Batch {
                 start.restore(&mut self.position);
-                self.update.reset();
+                self.learning.update.reset();
             }
         }
         let is_new =
@@ -342,27 +341,27 @@ impl Trainer<'_> {
         tag: &str,
         states: Vec<Option<Vec<u8>>>,
         exact: bool,
-    ) -> TensorResult<Checkpoint> {
+    ) -> candle_core::Result<Checkpoint> {
         let (parameters, swapped) = (self.task.parameters(), self.sets.swapped.as_ref());
         let mut tensors = parameter_tensors(parameters, swapped);
-        let optimizer = self.stepper.optimizer.state(parameters);
+        let optimizer = self.learning.stepper.optimizer.state(parameters);
         let optimizer = optimizer.map_err(candle_core::Error::wrap)?.into_iter();
         tensors.extend(optimizer.map(|(name, t)| (Section::Optimizer.full_name(&name), t)));
-        self.update.add_tensors(parameters, &mut tensors)?;
+        self.learning.update.add_tensors(parameters, &mut tensors)?;
         let (values, publishers) = published(self.shared, swapped, &mut tensors)?;
         let extra = extra_entries(self.shared, &mut tensors)?;
         // A device that fails says so here, with an error.
         let tensors = (tensors.into_iter())
             .map(|(name, tensor)| Ok((name, copy_to_host(&tensor)?)))
-            .collect::<TensorResult<Vec<_>>>()?;
-        let nodes = self.update.accumulated.nodes();
+            .collect::<candle_core::Result<Vec<_>>>()?;
+        let nodes = self.learning.update.accumulated.nodes();
         let validates_within = self.plan.validate_every.iterations().is_some();
         let header = CheckpointHeader {
             format: FORMAT,
             accumulated: (nodes.iter())
                 .map(|(node, _)| (node.level(), node.index()))
                 .collect(),
-            accumulated_weight: self.update.weight.for_checkpoint(),
+            accumulated_weight: self.learning.update.weight.for_checkpoint(),
             host: HOST_VERSION.to_owned(),
             tag: tag.to_owned(),
             run: self.saver.name.clone(),
@@ -370,7 +369,7 @@ impl Trainer<'_> {
             progress: progress(&self.position, validates_within),
             seconds: self.shared.clock.elapsed_seconds(),
             measured: self.sets.measured_set(parameters, self.shared),
-            first_loss: self.measures.losses.first.map(Exact),
+            first_loss: self.learning.measures.losses.first.map(Exact),
             pass: pass_state(self.position.training_pass(), self.position.begun),
             facts: self.data_facts(),
             learning_rates: learning_rates(self.shared),

@@ -1,13 +1,17 @@
 //! Requests of hooks about saved checkpoints: to delete, copy or publish one, or load its parameters.
 
 use candle_core::Tensor;
+use sconce_plugin_api::ext::Asked;
 
 use super::rank_files::on_first;
 use super::saver::{Saver, known};
+use crate::bridge::BridgeState;
 use crate::checkpoint::{self, SavedMetrics, Store, Weights};
 use crate::digest::fingerprint;
+use crate::parameters::Parameters;
 use crate::run::RunError;
 use crate::run::ranks::state::Ranks;
+use crate::run::weights::sets::Sets;
 
 /// Subdirectory of the run directory for published weights.
 const PUBLISHED: &str = "published";
@@ -21,8 +25,52 @@ type Named = Vec<(String, Tensor)>;
 type Served<T> = Result<Result<T, String>, RunError>;
 
 impl Saver {
+    /// Serves a request about saved checkpoints, once none is being written; returns what was requested, in words, and why
+    /// it can't be done, if it can't.
+    pub(in crate::run) fn serve(
+        &mut self,
+        asked: Asked,
+        sets: &mut Sets,
+        (parameters, update): (&Parameters, u64),
+        shared: &BridgeState<'_>,
+        ranks: Option<&Ranks>,
+    ) -> Result<(String, Result<(), String>), RunError> {
+        Ok(match asked {
+            Asked::LoadParameters { tag, set } => {
+                let read = self.read_weights(&tag, set.as_deref(), ranks)?;
+                let loaded = read.and_then(|(weights, metrics)| {
+                    sets.load(&weights, parameters, shared)?;
+                    sets.note_loaded(&tag, metrics, update);
+                    Ok(())
+                });
+                (format!("load the parameters of `{tag}`"), loaded)
+            }
+            Asked::Delete(tag) => {
+                let deleted = self.delete(&tag, ranks)?;
+                (format!("delete the checkpoint `{tag}`"), deleted)
+            }
+            Asked::Copy { from, to } => {
+                let copied = self.copy(&from, &to, ranks)?;
+                let what = format!("copy the checkpoint `{from}` to `{to}`");
+                // As a save: what the disk refuses does not end the training.
+                let copied = copied.map(|failure| {
+                    if let Some(error) = failure {
+                        shared.warn(&format!("can't {what}: {error}"));
+                    }
+                });
+                (what, copied)
+            }
+            Asked::Publish { tag, name, set } => {
+                let published = self.publish_weights(&tag, &name, set.as_deref(), ranks)?;
+                let published = published.map(|message| shared.info(&message));
+                (format!("publish the weights of `{tag}`"), published)
+            }
+            _ => (String::new(), Ok(())),
+        })
+    }
+
     /// Deletes a checkpoint, if it exists.
-    pub(in crate::run) fn delete(&mut self, tag: &str, ranks: Option<&Ranks>) -> Served<()> {
+    fn delete(&mut self, tag: &str, ranks: Option<&Ranks>) -> Served<()> {
         let deleted = on_first(ranks, || {
             let deleted = self.kept()?.remove(tag);
             deleted.map_err(|error| error.to_string())
@@ -35,12 +83,7 @@ impl Saver {
     }
 
     /// Gives a checkpoint a second tag; returns why the disk has refused it, if it has.
-    pub(in crate::run) fn copy(
-        &mut self,
-        from: &str,
-        to: &str,
-        ranks: Option<&Ranks>,
-    ) -> Served<Option<String>> {
+    fn copy(&mut self, from: &str, to: &str, ranks: Option<&Ranks>) -> Served<Option<String>> {
         let copied = on_first(ranks, || {
             let store = self.kept()?;
             let tags = store.tags();
@@ -60,7 +103,7 @@ impl Saver {
     }
 
     /// Writes a checkpoint's parameters to a file with its hash in the name; returns a message.
-    pub(in crate::run) fn publish_weights(
+    fn publish_weights(
         &self,
         tag: &str,
         name: &str,
@@ -74,7 +117,7 @@ impl Saver {
     }
 
     /// Reads a checkpoint's weights, those that were evaluated or those of a set, and its metrics.
-    pub(in crate::run) fn read_weights(
+    fn read_weights(
         &self,
         tag: &str,
         set: Option<&str>,

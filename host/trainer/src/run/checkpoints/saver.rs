@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use sconce_plugin_api::ext::{Asked, check_tag, serving_order};
+use sconce_plugin_api::ext::{Asked, check_tag};
 use serde_json::Value;
 
 use super::save_options::{CheckpointExtent, SaveOptions};
@@ -14,6 +14,7 @@ use crate::checkpoint::{
     CheckpointError, Files, HistoryRecord, MOST_RECORDS, PreprocessingFiles, Saved, Store,
 };
 use crate::data::DataFile;
+use crate::run::checkpoints::queue::RequestQueue;
 
 /// State of saving: where checkpoints go, and those saved or waiting.
 pub(in crate::run) struct Saver {
@@ -31,8 +32,8 @@ pub(in crate::run) struct Saver {
     pub(in crate::run) store: Option<Store>,
     /// Tag, hook and options of saves that wait for the end of a validation.
     pub(in crate::run) waiting: VecDeque<(String, String, SaveOptions)>,
-    /// Requests being served, each with its hook's name: those of the innermost mount point first.
-    pub(in crate::run) queue: VecDeque<(Asked, String)>,
+    /// Requests being served.
+    pub(in crate::run) queue: RequestQueue,
     /// The checkpoint being written.
     pub(in crate::run) writing: Option<Writing>,
     /// What has happened to the hooks.
@@ -56,7 +57,7 @@ impl Saver {
             directory: None,
             store: None,
             waiting: VecDeque::new(),
-            queue: VecDeque::new(),
+            queue: RequestQueue::default(),
             writing: None,
             history: Vec::new(),
             checkpoints: Vec::new(),
@@ -161,10 +162,7 @@ impl Saver {
                 Asked::Save { .. } | Asked::Copy { .. } | Asked::Delete(_) | Asked::Publish { .. }
             )
         });
-        serving_order(&mut asked, |(asked, _)| asked);
-        for request in asked.into_iter().rev() {
-            self.queue.push_front(request);
-        }
+        self.queue.put_before_others(asked);
     }
 
     /// What hooks have requested up to now and has not been served: a checkpoint saved now contains it.

@@ -1,10 +1,9 @@
 //! The work on batches: forward pass, loss and metrics, backward pass, and the steps of updates.
 
 pub(in crate::run) mod audit;
-pub(in crate::run) mod batch;
 pub(in crate::run) mod feed;
 pub(in crate::run) mod finite;
-pub(in crate::run) mod losses;
+pub(in crate::run) mod learning;
 pub(in crate::run) mod measures;
 pub(in crate::run) mod modules;
 pub(in crate::run) mod recomputed_statistics;

@@ -6,12 +6,14 @@ use sconce_plugin_api::Phase;
 use super::feed::{Feed, load_batch};
 use crate::data::Loader;
 use crate::nn::{Pass, PassPosition};
+use crate::parameters::{Parameter, ParameterKind};
 use crate::run::timing::profile::PassTimes;
 use crate::run::{RunError, TrainingPlan, device_of};
 use crate::task::Task;
 
 /// Runs forward passes in training mode over the first `samples` samples of the next epoch, or over all.
 /// Only the statistics change: random numbers in these passes are keyed by the counters, as everywhere, from `at` on.
+/// The inner error says why there are none.
 pub(in crate::run) fn recompute(
     samples: Option<u64>,
     mut at: PassPosition,
@@ -20,7 +22,11 @@ pub(in crate::run) fn recompute(
     plan: &TrainingPlan,
     position: &Position,
     times: &mut PassTimes,
-) -> Result<(), RunError> {
+) -> Result<Result<(), String>, RunError> {
+    let is_buffer = |entry: &Parameter| entry.kind() == ParameterKind::Buffer;
+    if !task.parameters().iter().any(is_buffer) {
+        return Ok(Err("the model keeps none (it has no buffers)".to_owned()));
+    }
     let data = task.data(Phase::Train).ok_or(RunError::NoTrainingData)?;
     let count = samples.map_or(data.len(), |samples| data.len().min(samples as usize));
     let size = plan.batch_size;
@@ -40,5 +46,5 @@ pub(in crate::run) fn recompute(
         passed.map_err(|error| RunError::task("recomputing statistics", position, error))?;
         at.iteration += 1;
     }
-    Ok(())
+    Ok(Ok(()))
 }

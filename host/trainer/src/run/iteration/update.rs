@@ -8,7 +8,7 @@
 use sconce_lifecycle::Position;
 
 use crate::gradients::{GradientTree, Gradients};
-use crate::run::loss_weight::LossWeight;
+use crate::run::sums::loss_weight::LossWeight;
 use crate::task::Task;
 
 /// The update in progress, or the last one.

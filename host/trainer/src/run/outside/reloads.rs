@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sconce_lifecycle::Position;
 use serde::{Deserialize, Serialize};
 
 use crate::bridge::BridgeState;
@@ -110,6 +111,16 @@ impl ReloadService<'_> {
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
         self.waiting.is_asked() || self.every.is_some()
+    }
+
+    /// Whether every hook is loaded again after this iteration.
+    pub(crate) fn loads_again(&self, iteration: u64) -> bool {
+        (self.every).is_some_and(|every| iteration.is_multiple_of(every))
+    }
+
+    /// Whether orders are served here, between two iterations.
+    pub(crate) fn serves_at(&self, position: &Position) -> bool {
+        self.at != ReloadAt::Epoch || position.begun.is_none()
     }
 }
 

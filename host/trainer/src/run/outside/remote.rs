@@ -29,6 +29,23 @@ pub enum RemoteRequest {
 }
 
 impl RemoteRequest {
+    /// Those that all ranks of a run serve.
+    const SHARED: [RemoteRequest; 3] = [
+        RemoteRequest::Checkpoint,
+        RemoteRequest::Validate,
+        RemoteRequest::Stop,
+    ];
+
+    /// Its number among ranks, if they all serve it.
+    pub(in crate::run) fn shared_number(self) -> Option<u8> {
+        let place = Self::SHARED.iter().position(|shared| *shared == self)?;
+        Some(place as u8)
+    }
+
+    pub(in crate::run) fn of_shared_number(number: u8) -> Option<RemoteRequest> {
+        Self::SHARED.get(usize::from(number)).copied()
+    }
+
     fn is_of_a_pause(self) -> bool {
         matches!(self, RemoteRequest::Pause | RemoteRequest::GoOn)
     }

@@ -9,7 +9,7 @@ use sconce_plugin_api::{Phase, Point};
 use super::state::{PartEvaluation, Ranks, is_within_batch};
 use crate::dispatch::Dispatcher;
 use crate::run::RunError;
-use crate::run::batch_sums::BatchSums;
+use crate::run::sums::batch_sums::BatchSums;
 use crate::team::{Purpose, Said, TeamError};
 
 /// Numbers that a rank keeps, at most, before results are shared.

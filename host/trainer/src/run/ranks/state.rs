@@ -7,7 +7,7 @@ use sconce_plugin_api::Point;
 
 use super::settings::Settings;
 use crate::manifest::{BatchNormStatistics, BatchesPer, DistributedConfig, SharedValidation};
-use crate::run::batch_sums::BatchSums;
+use crate::run::sums::batch_sums::BatchSums;
 use crate::team::{Summation, Team};
 
 /// State of a run on several ranks.

@@ -9,7 +9,7 @@ use crate::bridge::BridgeState;
 use crate::gradients::{Gradients, TreeNode};
 use crate::parameters::Parameters;
 use crate::run::RunError;
-use crate::run::batch_sums::BatchSums;
+use crate::run::sums::batch_sums::BatchSums;
 use crate::task::Task;
 use crate::team::{Heard, NodeNote, Purpose, Said, SumError, TeamError};
 

@@ -18,14 +18,14 @@ use crate::team::{Purpose, Said, TeamError};
 
 /// What a rank brings to a vote.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(in crate::run) struct Ballot {
-    pub(in crate::run) stop: Option<(String, bool, String)>,
+struct Ballot {
+    stop: Option<(String, bool, String)>,
     /// Requests of its hooks, in order, each with the hook's name.
-    pub(in crate::run) asked: Vec<(Asked, String)>,
+    asked: Vec<(Asked, String)>,
     /// Requests from outside, by their numbers.
-    pub(in crate::run) outside: Vec<u8>,
+    outside: Vec<u8>,
     /// Hooks that are off here since the last vote, of those that run on all ranks.
-    pub(in crate::run) off: Vec<String>,
+    off: Vec<String>,
 }
 
 /// What all ranks serve after a vote.
@@ -37,8 +37,6 @@ pub(in crate::run) struct Votes {
     pub(in crate::run) asked: Vec<(Asked, String)>,
     /// Requests from outside.
     pub(in crate::run) outside: Vec<u8>,
-    /// Hooks that are off on a rank, with the rank's name.
-    off: Vec<(String, String)>,
 }
 
 impl Ballot {
@@ -51,20 +49,28 @@ impl Ballot {
 }
 
 impl Ranks {
-    /// Hands in what this rank brings, and returns what all do. Stops and settings are shared at once.
+    /// Hands in what has been requested here, `outside` being the numbers of what was requested from there, and returns what
+    /// all ranks serve. Stops, settings and hooks that are off are shared at once.
     pub(in crate::run) fn vote(
         &mut self,
-        ballot: &Ballot,
+        outside: Vec<u8>,
         signal: Option<StopSignal>,
         update: u64,
         shared: &BridgeState<'_>,
         task: &dyn Task,
+        hooks: &mut Dispatcher,
     ) -> Result<Votes, RunError> {
         let settings = Settings::of(shared, task);
+        let ballot = Ballot {
+            stop: self.new_stop(shared),
+            asked: shared.requests.take_asked(),
+            outside,
+            off: self.newly_off(hooks),
+        };
         let bytes = if ballot.is_empty() {
             Vec::new()
         } else {
-            postcard::to_allocvec(ballot).unwrap_or_default()
+            postcard::to_allocvec(&ballot).unwrap_or_default()
         };
         let said = Said {
             mark: update,
@@ -80,6 +86,8 @@ impl Ranks {
             ..Votes::default()
         };
         let mut asked: Vec<(usize, (Asked, String))> = Vec::new();
+        // With the names of the ranks where they are.
+        let mut off = Vec::new();
         for rank in 0..self.team.size() {
             let bytes = heard.of(rank);
             if bytes.is_empty() {
@@ -105,8 +113,7 @@ impl Ranks {
                 }
             }
             votes.outside.extend(ballot.outside);
-            let off = ballot.off.into_iter();
-            votes.off.extend(off.map(|hook| (hook, name.clone())));
+            off.extend(ballot.off.into_iter().map(|hook| (hook, name.clone())));
         }
         votes.asked = asked.into_iter().map(|(_, asked)| asked).collect();
         self.stop = match shared.requests.stop() {
@@ -115,14 +122,12 @@ impl Ranks {
             Some(_) => Some(AgreedStop::Now),
         };
         self.share_settings(&heard, settings, shared, task)?;
+        self.switch_off(off, hooks, shared);
         Ok(votes)
     }
 
     /// A stop that was requested here and that the others don't know of.
-    pub(in crate::run) fn new_stop(
-        &self,
-        shared: &BridgeState<'_>,
-    ) -> Option<(String, bool, String)> {
+    fn new_stop(&self, shared: &BridgeState<'_>) -> Option<(String, bool, String)> {
         let stop = shared.requests.stop()?;
         let is_new = match self.stop {
             Some(AgreedStop::Now) => false,
@@ -133,7 +138,7 @@ impl Ranks {
     }
 
     /// The hooks on all ranks that are off here, as the others don't know yet.
-    pub(in crate::run) fn newly_off(&mut self, hooks: &Dispatcher) -> Vec<String> {
+    fn newly_off(&mut self, hooks: &Dispatcher) -> Vec<String> {
         let hooks = hooks.hooks().iter();
         let new: Vec<String> = hooks
             .filter(|hook| hook.is_disabled() && hook.spec.ranks == HookRanks::All)
@@ -145,13 +150,13 @@ impl Ranks {
     }
 
     /// Switches hooks off that are off on another rank: one that gathers can't do so without its counterparts.
-    pub(in crate::run) fn switch_off(
+    fn switch_off(
         &mut self,
-        votes: &mut Votes,
+        off: Vec<(String, String)>,
         hooks: &mut Dispatcher,
         log: &BridgeState<'_>,
     ) {
-        for (name, rank) in votes.off.drain(..) {
+        for (name, rank) in off {
             if self.off.contains(&name) {
                 continue;
             }
@@ -163,4 +168,15 @@ impl Ranks {
             }
         }
     }
+}
+
+/// Serves requests that concern the requesting hook alone, and leaves the others for a vote.
+pub(in crate::run) fn serve_listening(hooks: &mut Dispatcher, shared: &BridgeState<'_>) {
+    for (asked, hook) in shared.requests.take_asked() {
+        match asked {
+            Asked::Listen(listens) => hooks.set_listening(&hook, listens),
+            asked => shared.requests.ask(asked, hook),
+        }
+    }
+    shared.requests.keep_pending();
 }

@@ -65,7 +65,7 @@ impl Recreation<'_, '_> {
     }
 
     /// Creates a new instance in the place of the old one; returns the library before, or why nothing was changed.
-    pub(in crate::run) fn exchange(
+    pub(super) fn exchange(
         &mut self,
         id: HookId,
         blueprint: HookBlueprint,

@@ -15,11 +15,35 @@ use crate::manifest::ReloadPolicy;
 use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::new_library::NewLibrary;
 use crate::run::failure::RunError;
-use crate::run::outside::reloads::{LoadedCode, ReloadResult, ReloadService};
+use crate::run::outside::reloads::{
+    LoadedCode, ReloadCandidate, ReloadOrder, ReloadResult, ReloadService,
+};
 
 impl Recreation<'_, '_> {
+    /// Gives hooks the libraries that an order names, and answers who asked. No checkpoint may be in writing: it has the
+    /// states of before.
+    pub(in crate::run) fn serve(
+        &mut self,
+        order: ReloadOrder,
+        service: &ReloadService<'_>,
+    ) -> Result<(), RunError> {
+        let mut results = Vec::new();
+        for ReloadCandidate { hook, library } in order.hooks {
+            let found = library.and_then(|library| Ok((self.may_reload(&hook)?, library)));
+            let result = match found {
+                Ok((id, library)) => self.reload(id, &hook, &library, service)?,
+                Err(reason) => Err(reason),
+            };
+            results.push(self.reported(hook, result));
+        }
+        if let Some(request) = &order.request {
+            service.reloader.answer(request, &results);
+        }
+        Ok(())
+    }
+
     /// The hook of this name, or why it can't be given a new library.
-    pub(in crate::run) fn may_reload(&self, name: &str) -> Result<HookId, String> {
+    fn may_reload(&self, name: &str) -> Result<HookId, String> {
         let hook = self.hooks.id_of(name);
         let id = hook.ok_or_else(|| "the run has no such hook".to_owned())?;
         if !self.saver.has_room_in_history(false) {
@@ -29,7 +53,7 @@ impl Recreation<'_, '_> {
     }
 
     /// Gives one hook a new library; the result says what was done, or why not.
-    pub(in crate::run) fn reload(
+    fn reload(
         &mut self,
         id: HookId,
         name: &str,
@@ -123,8 +147,13 @@ impl Recreation<'_, '_> {
         Ok((prepared?, state))
     }
 
-    /// Loads a hook again, with its own library.
-    pub(in crate::run) fn load_again(&mut self, id: HookId) -> Result<(), RunError> {
+    /// Loads all hooks again, each with its own library. No checkpoint may be in writing.
+    pub(in crate::run) fn load_all_again(&mut self) -> Result<(), RunError> {
+        let ids = self.hooks.ids_in_order();
+        ids.into_iter().try_for_each(|id| self.load_again(id))
+    }
+
+    fn load_again(&mut self, id: HookId) -> Result<(), RunError> {
         let Some((_, blueprint)) = self.hooks.blueprint_of(id) else {
             return Ok(());
         };
@@ -139,11 +168,7 @@ impl Recreation<'_, '_> {
     }
 
     /// Logs and records the result for one hook.
-    pub(in crate::run) fn reported(
-        &mut self,
-        hook: String,
-        result: Result<String, String>,
-    ) -> ReloadResult {
+    fn reported(&mut self, hook: String, result: Result<String, String>) -> ReloadResult {
         match result {
             Ok(message) => {
                 self.shared

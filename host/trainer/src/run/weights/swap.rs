@@ -1,6 +1,7 @@
 //! Swaps the parameters for a published set, and back, and loads the parameters of a checkpoint.
 
 use safetensors::View;
+use sconce_lifecycle::Position;
 use sconce_ops::host_copy;
 
 use super::sets::Sets;
@@ -8,7 +9,7 @@ use super::swapped::{Swapped, SwappedTensor, pairs};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Weights;
 use crate::parameters::Parameters;
-use crate::run::tensor_result::TensorResult;
+use crate::run::RunError;
 use crate::weights::Comparison;
 
 impl Sets {
@@ -19,7 +20,8 @@ impl Sets {
         hook: &str,
         parameters: &Parameters,
         shared: &BridgeState<'_>,
-    ) -> TensorResult<Result<(), String>> {
+        position: &Position,
+    ) -> Result<Result<(), String>, RunError> {
         if let Some(swapped) = &self.swapped {
             return Ok(Err(format!(
                 "they are swapped for `{}` already, by `{}`",
@@ -35,15 +37,17 @@ impl Sets {
             hook: hook.to_owned(),
             pairs,
         };
-        swapped.exchange()?;
+        let exchanged = swapped.exchange();
+        exchanged.map_err(|error| RunError::task("swapping parameters", position, error))?;
         self.swapped = Some(swapped);
         Ok(Ok(()))
     }
 
     /// Swaps the parameters back if they are swapped.
-    pub(in crate::run) fn swap_back(&mut self) -> TensorResult<()> {
+    pub(in crate::run) fn swap_back(&mut self, position: &Position) -> Result<(), RunError> {
         let swapped = self.swapped.take();
-        swapped.map_or(Ok(()), |swapped| swapped.exchange())
+        let restored = swapped.map_or(Ok(()), |swapped| swapped.exchange());
+        restored.map_err(|error| RunError::task("swapping parameters", position, error))
     }
 
     /// The set that was last evaluated, if it is not the parameters themselves and is still published.

@@ -5,7 +5,6 @@ use sconce_ops::host_copy;
 
 use crate::bridge::BridgeState;
 use crate::parameters::Parameters;
-use crate::run::tensor_result::TensorResult;
 
 /// Parameters whose values are stored under a published set's names, and vice versa.
 pub(in crate::run) struct Swapped {
@@ -39,7 +38,7 @@ impl Swapped {
         Some(&pair.parameter)
     }
 
-    pub(in crate::run) fn exchange(&self) -> TensorResult<()> {
+    pub(in crate::run) fn exchange(&self) -> candle_core::Result<()> {
         for pair in &self.pairs {
             host_copy::exchange(&pair.parameter, &pair.published)?;
         }

@@ -81,7 +81,8 @@ fn provided_arrays_stand_for_files_and_are_gone_with_their_guard() {
         .map(|x| f64::from(x - 10).powi(2))
         .sum::<f64>()
         / 6.0;
-    assert_eq!(own[0][0], (-10.0 / deviation.sqrt()) as f32);
+    let expected = (-10.0 / deviation.sqrt()) as f32;
+    assert_eq!(own[0][0].to_bits(), expected.to_bits());
     assert_eq!(batch.targets.to_vec1::<u32>().expect("classes"), [0, 1]);
     assert!(Provided::new(&place("x"), array("<f4", &[0], Vec::new())).is_err());
     drop(given);

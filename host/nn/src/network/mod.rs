@@ -1,0 +1,14 @@
+//! Models that are made of layers.
+//!
+//! - `model`: a model with its layers and their costs
+//! - `sequence`: layers one after the other; `fusion`: which of them run as one operation
+//! - `recomputed`: blocks whose activations are recomputed in the backward pass
+
+mod fusion;
+mod model;
+mod recomputed;
+mod sequence;
+
+pub use model::Network;
+pub(crate) use recomputed::Recomputed;
+pub use sequence::{Residual, Sequence};

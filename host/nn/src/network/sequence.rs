@@ -1,0 +1,105 @@
+//! Layers that run one after the other, and residual connections.
+
+use candle_core::{Result, Tensor};
+
+use super::fusion::Fused;
+use crate::ops::{self, Function};
+use crate::pass::located;
+use crate::{Activation, Layer, ModuleInfo, Pass};
+
+/// Layers that run one after the other; those with a name are modules.
+#[derive(Default)]
+pub struct Sequence {
+    steps: Vec<SequenceStep>,
+}
+
+struct SequenceStep {
+    module: Option<ModuleInfo>,
+    layer: Box<dyn Layer>,
+    /// Fused operation that starts with this layer, and the number of layers it covers.
+    fused: Option<(usize, Fused)>,
+}
+
+/// Largest number of layers in a fused operation.
+const MOST: usize = 3;
+
+impl Sequence {
+    /// Appends a layer.
+    pub fn push(&mut self, module: Option<ModuleInfo>, layer: Box<dyn Layer>) {
+        self.steps.push(SequenceStep {
+            module,
+            layer,
+            fused: None,
+        });
+        for index in self.steps.len().saturating_sub(MOST)..self.steps.len() {
+            let (_, rest) = self.steps.split_at(index);
+            let roles: Vec<_> = rest.iter().map(|step| step.layer.role()).collect();
+            let fused = Fused::of(&roles);
+            if let Some(step) = self.steps.get_mut(index) {
+                step.fused = fused;
+            }
+        }
+    }
+
+    /// Returns the fused operation at the start of `steps`, and the steps after it; none if there is
+    /// no such operation or a hook is attached to one of its modules.
+    fn fused<'a>(
+        steps: &'a [SequenceStep],
+        pass: &mut Pass<'_>,
+    ) -> Option<(&'a [SequenceStep], &'a Fused)> {
+        let (count, fused) = steps.first()?.fused.as_ref()?;
+        let (inside, rest) = steps.split_at_checked(*count)?;
+        let mut modules = inside.iter().filter_map(|step| step.module.as_ref());
+        let is_heard = modules.any(|module| pass.listens(module));
+        (!is_heard).then_some((rest, fused))
+    }
+}
+
+impl Layer for Sequence {
+    fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
+        let mut x = x.clone();
+        let mut steps = &self.steps[..];
+        loop {
+            if let Some((rest, fused)) = Sequence::fused(steps, pass) {
+                let output = fused.forward(&x, pass);
+                x = output.map_err(|error| {
+                    match steps.first().and_then(|step| step.module.as_ref()) {
+                        Some(module) => located(error, module),
+                        None => error,
+                    }
+                })?;
+                steps = rest;
+                continue;
+            }
+            let Some((SequenceStep { module, layer, .. }, rest)) = steps.split_first() else {
+                return Ok(x);
+            };
+            x = match module {
+                Some(module) => pass.module(module, &x, |x, pass| layer.forward(x, pass))?,
+                None => layer.forward(&x, pass)?,
+            };
+            steps = rest;
+        }
+    }
+}
+
+/// A residual connection: activation(layers(x) + shortcut(x)).
+pub struct Residual {
+    /// Main branch.
+    pub layers: Sequence,
+    /// Branch for the input; without layers it is the identity.
+    pub shortcut: Sequence,
+    /// Nonlinearity applied to the sum.
+    pub activation: Activation,
+}
+
+impl Layer for Residual {
+    fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
+        let direct = self.shortcut.forward(x, pass)?;
+        let layers = self.layers.forward(x, pass)?;
+        if self.activation.function() == Some(Function::Relu) {
+            return ops::add_relu(&layers, &direct);
+        }
+        self.activation.forward(&ops::add(&layers, &direct)?)
+    }
+}

@@ -1,0 +1,443 @@
+//! Small matrix multiplications in registers, without packing.
+//!
+//! The crate `gemm` would spend its time packing, since an operation has many such multiplications and its matrices are
+//! already in a suitable layout. A tile of the target is kept in registers while both matrices are traversed: one
+//! element of each row of the left one at a time, and whole registers of the right one. So the left one may have any
+//! strides, while the right one has contiguous rows, in panels of [`PANEL`] columns. Only for `f32`, on processors with
+//! AVX2 and FMA, or AVX-512; both give the same bits.
+
+#[cfg(target_arch = "x86_64")]
+mod registers;
+mod transpose;
+
+use std::ops::Range;
+
+pub(crate) use transpose::{
+    BEYOND, transpose, transpose_at, transpose_strip, transpose_uninit, transpose_whole,
+};
+
+use crate::kernels::TargetMatrix;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::{InstructionLevel, level};
+
+/// Number of columns of a panel.
+pub(crate) const PANEL: usize = 32;
+
+/// Whether this processor supports tiled multiplication.
+pub(crate) fn has_tiles() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        level() > InstructionLevel::Baseline
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// The inner dimension of a multiplication, as two nested loops.
+#[derive(Clone, Copy)]
+pub(crate) struct Depth {
+    pub(crate) outer: usize,
+    pub(crate) inner: usize,
+}
+
+impl Depth {
+    /// A single loop.
+    pub(crate) fn new(count: usize) -> Depth {
+        Depth {
+            outer: 1,
+            inner: count,
+        }
+    }
+
+    /// Number of elements from the first to the last one of these strides, both included.
+    fn reach(self, steps: (usize, usize)) -> usize {
+        (self.outer - 1) * steps.0 + (self.inner - 1) * steps.1 + 1
+    }
+}
+
+/// The left matrix: (rows, depth).
+#[derive(Clone, Copy)]
+pub(crate) struct LeftMatrix<'a> {
+    pub(crate) numbers: &'a [f32],
+    /// Stride from row to row.
+    pub(crate) row: usize,
+    /// Strides along the depth: of the outer loop and of the inner one.
+    pub(crate) steps: (usize, usize),
+}
+
+/// The right matrix: (depth, columns), with contiguous rows inside a panel.
+#[derive(Clone, Copy)]
+pub(crate) struct Right<'a> {
+    pub(crate) numbers: &'a [f32],
+    /// Stride from panel to panel: [`PANEL`] where rows are contiguous across panels.
+    pub(crate) panel: usize,
+    /// Strides along the depth: of the outer loop and of the inner one.
+    pub(crate) steps: (usize, usize),
+}
+
+/// left · right into a row-major target; panics unless [`has_tiles`].
+pub(crate) fn multiply_tiles(
+    target: &mut TargetMatrix<'_, f32>,
+    depth: Depth,
+    left: LeftMatrix<'_>,
+    right: Right<'_>,
+) {
+    let (rows, columns) = (target.rows, target.columns);
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    let panels = columns.div_ceil(PANEL);
+    let widest = if panels > 1 { PANEL } else { columns };
+    let last = columns - (panels - 1) * PANEL;
+    let fits = depth.outer > 0
+        && depth.inner > 0
+        && target.column_step == 1
+        && (rows - 1) * left.row + depth.reach(left.steps) <= left.numbers.len()
+        && (panels - 1) * right.panel + depth.reach(right.steps) + last - 1 <= right.numbers.len()
+        && panels.saturating_sub(2) * right.panel + depth.reach(right.steps) + widest - 1
+            <= right.numbers.len();
+    assert!(fits, "the matrices of a product in tiles don't fit");
+    // A single long loop is split into blocks, each added to the ones before, so that a panel's lines stay in cache
+    // while all rows use them.
+    let step = if depth.outer == 1 { NEAR } else { depth.inner };
+    for first in (0..depth.inner).step_by(step) {
+        let inner = step.min(depth.inner - first);
+        let product = Product {
+            depth: Depth { inner, ..depth },
+            left: LeftMatrix {
+                numbers: &left.numbers[first * left.steps.1..],
+                ..left
+            },
+            strips: None,
+            right: Right {
+                numbers: &right.numbers[first * right.steps.1..],
+                ..right
+            },
+            wide: PANEL,
+            target,
+            adds: target.adds || first > 0,
+        };
+        product.run(|| ());
+    }
+}
+
+/// As [`multiply_tiles`], with both matrices packed: the left one into [`strips`], the right one into panels of
+/// [`tile_columns`].
+///
+/// A strip has (depth, rows) and a panel (depth, columns), both without elements between them; `panel` is the stride from
+/// panel to panel. `between` is called before each tile.
+pub(crate) fn multiply_strips(
+    target: &TargetMatrix<'_, f32>,
+    depth: usize,
+    left: &[f32],
+    right: (&[f32], usize),
+    between: impl FnMut(),
+) {
+    assert!(
+        target.rows * depth <= left.len(),
+        "the matrices of a product in strips don't fit"
+    );
+    let left = LeftMatrix {
+        numbers: left,
+        row: 1,
+        steps: (0, 0),
+    };
+    multiply_by_panels(target, depth, (left, Some(depth)), right, between);
+}
+
+/// As [`multiply_strips`], with a left matrix whose rows are read in place, contiguous along the depth.
+pub(crate) fn multiply_panels(
+    target: &TargetMatrix<'_, f32>,
+    depth: usize,
+    left: LeftMatrix<'_>,
+    right: (&[f32], usize),
+    between: impl FnMut(),
+) {
+    let fits = left.steps == (0, 1)
+        && target.rows.saturating_sub(1) * left.row + depth <= left.numbers.len();
+    assert!(fits, "the matrices of a product in panels don't fit");
+    multiply_by_panels(target, depth, (left, None), right, between);
+}
+
+/// Multiplies a left matrix that fits the target, packed into strips or not, by panels.
+fn multiply_by_panels(
+    target: &TargetMatrix<'_, f32>,
+    depth: usize,
+    (left, strips): (LeftMatrix<'_>, Option<usize>),
+    (right, panel): (&[f32], usize),
+    between: impl FnMut(),
+) {
+    if target.rows == 0 || target.columns == 0 {
+        return;
+    }
+    let wide = tile_columns();
+    let fits = depth > 0
+        && target.column_step == 1
+        && (target.columns.div_ceil(wide) - 1) * panel + depth * wide <= right.len();
+    assert!(fits, "the panels of a product don't fit");
+    let product = Product {
+        depth: Depth::new(depth),
+        left,
+        strips,
+        right: Right {
+            numbers: right,
+            panel,
+            steps: (0, wide),
+        },
+        wide,
+        target,
+        adds: target.adds,
+    };
+    product.run(between);
+}
+
+/// Number of rows of the highest tile.
+pub(crate) fn tile_rows() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use registers::{Avx2, Avx512, Registers};
+        if level() == InstructionLevel::Avx512 {
+            Avx512::ROWS
+        } else {
+            Avx2::ROWS
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    1
+}
+
+/// Number of columns of a tile, two registers: [`PANEL`] or half of it.
+pub(crate) fn tile_columns() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use registers::{Avx2, Avx512, Registers};
+        if level() == InstructionLevel::Avx512 {
+            2 * Avx512::LANES
+        } else {
+            2 * Avx2::LANES
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    PANEL
+}
+
+/// Rows of each tile of a target of `rows` rows: at most [`tile_rows`], evenly divided.
+pub(crate) fn strips(rows: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
+    let count = rows.div_ceil(tile_rows());
+    (0..count).map(move |index| index * rows / count..(index + 1) * rows / count)
+}
+
+/// Steps along the depth for which the lines of a panel stay in the L1 cache.
+const NEAR: usize = 256;
+
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "there are no tiles")
+)]
+struct Product<'a, 'b> {
+    depth: Depth,
+    left: LeftMatrix<'a>,
+    /// Of a left matrix packed into strips: the number of elements of each of its rows.
+    strips: Option<usize>,
+    right: Right<'a>,
+    /// Number of columns of a panel.
+    wide: usize,
+    target: &'a TargetMatrix<'b, f32>,
+    /// Whether the product is added to the elements already in the target.
+    adds: bool,
+}
+
+impl Product<'_, '_> {
+    /// Computes the product; the calling function has checked that it fits its memory. `between` is called before each
+    /// tile.
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "tiles take pointers")]
+    fn run(&self, between: impl FnMut()) {
+        match level() {
+            // SAFETY: `level` gives this only where the processor has AVX-512, and the calling function has
+            // checked that all reads and writes lie in their memory.
+            InstructionLevel::Avx512 => unsafe { self.avx512(between) },
+            // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA, and the calling function has
+            // checked that all reads and writes lie in their memory.
+            _ if has_tiles() => unsafe { self.avx2(between) },
+            _ => panic!("a product in tiles on a processor that has none"),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn run(&self, _between: impl FnMut()) {
+        panic!("a product in tiles on a processor that has none");
+    }
+}
+
+/// Calls `tile` with the number of rows as a constant, up to the maximum of the registers.
+#[cfg(target_arch = "x86_64")]
+macro_rules! by_rows {
+    ($self:ident, $registers:ty, $rows:expr, $at:expr, $is_whole:expr, [$($count:literal)*]) => {
+        match ($rows, $is_whole) {
+            $(
+                // SAFETY: the calling function requires these registers' instructions and a product that fits its
+                // memory; `each_tile` gives tiles inside it, and the columns fill two registers.
+                ($count, true) => unsafe { $self.tile::<$registers, $count, true>($at) },
+                // SAFETY: the calling function requires these registers' instructions and a product that fits its
+                // memory; `each_tile` gives tiles inside it.
+                ($count, false) => unsafe { $self.tile::<$registers, $count, false>($at) },
+            )*
+            _ => {}
+        }
+    };
+}
+
+/// The same value, with its origin hidden from the compiler.
+///
+/// Otherwise the compiler would compute each row's address from that of the row before: a dependency chain as long as
+/// the multiplications.
+#[cfg(target_arch = "x86_64")]
+macro_rules! apart {
+    ($number:expr) => {{
+        let mut number: usize = $number;
+        std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));
+        number
+    }};
+}
+
+/// Position and width of a tile; `offset` is the offset of its first column in the right matrix.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct At {
+    row: usize,
+    column: usize,
+    offset: usize,
+    columns: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "tiles take pointers")]
+impl Product<'_, '_> {
+    /// # Safety
+    ///
+    /// The processor has AVX-512, and the product fits its memory.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn avx512(&self, mut between: impl FnMut()) {
+        use registers::{Avx512, Registers};
+        self.each_tile(Avx512::ROWS, 2 * Avx512::LANES, |rows, at| {
+            between();
+            let is_whole = at.columns == 2 * Avx512::LANES;
+            by_rows!(self, Avx512, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
+        });
+    }
+
+    /// # Safety
+    ///
+    /// The processor has AVX2 and FMA, and the product fits its memory.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2(&self, mut between: impl FnMut()) {
+        use registers::{Avx2, Registers};
+        self.each_tile(Avx2::ROWS, 2 * Avx2::LANES, |rows, at| {
+            between();
+            let is_whole = at.columns == 2 * Avx2::LANES;
+            by_rows!(self, Avx2, rows, at, is_whole, [1 2 3 4 5 6]);
+        });
+    }
+
+    /// Calls `tile(rows, at)` for tiles of at most `rows` rows, evenly divided, and `columns` columns.
+    #[inline(always)]
+    fn each_tile(&self, rows: usize, columns: usize, mut tile: impl FnMut(usize, At)) {
+        let tiles = self.target.rows.div_ceil(rows);
+        let mut column = 0;
+        while column < self.target.columns {
+            let (panel, within) = (column / self.wide, column % self.wide);
+            let at = At {
+                row: 0,
+                column,
+                offset: panel * self.right.panel + within,
+                columns: columns.min(self.target.columns - column),
+            };
+            for index in 0..tiles {
+                let row = index * self.target.rows / tiles;
+                let end = (index + 1) * self.target.rows / tiles;
+                tile(end - row, At { row, ..at });
+            }
+            column += columns;
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The processor has the instructions of `R`; rows and columns lie inside the product, which fits its memory; with
+    /// `WHOLE` the columns fill two registers.
+    #[inline(always)]
+    unsafe fn tile<R: registers::Registers, const ROWS: usize, const WHOLE: bool>(&self, at: At) {
+        let (row_step, left_row) = (self.target.row_step, self.left.row);
+        // SAFETY: by this function's contract the processor has the instructions, and all rows and columns lie in their
+        // memory; masks leave out columns beyond the last. Pointers that go one step too far at the end are not read.
+        unsafe {
+            let masks = [
+                R::mask(at.columns),
+                R::mask(at.columns.saturating_sub(R::LANES)),
+            ];
+            let load = |from: *const f32| {
+                let second = from.wrapping_add(R::LANES);
+                if WHOLE {
+                    [R::load(from), R::load(second)]
+                } else {
+                    [R::load_some(from, masks[0]), R::load_some(second, masks[1])]
+                }
+            };
+            let target = self.target.start.add(at.row * row_step + at.column);
+            let mut sums = [[R::zero(); 2]; ROWS];
+            if self.adds {
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    *sums = load(target.add(row * row_step));
+                }
+            } else if let Some(begin) = self.target.begin {
+                sums = [load(begin.as_ptr().add(at.column)); ROWS];
+            }
+            let third = apart!(3 * left_row);
+            let groups = [0, apart!(4 * left_row), apart!(8 * left_row)];
+            // In strips, a tile's rows are side by side at each step along the depth.
+            let (start, left_step) = match self.strips {
+                Some(depth) => (at.row * depth, ROWS),
+                None => (at.row * left_row, self.left.steps.1),
+            };
+            let mut left_outer = self.left.numbers.as_ptr().add(start);
+            let mut right_outer = self.right.numbers.as_ptr().add(at.offset);
+            for _ in 0..self.depth.outer {
+                let (mut left, mut right) = (left_outer, right_outer);
+                for _ in 0..self.depth.inner {
+                    let [first, second] = load(right);
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let group = left.wrapping_add(groups[row / 4]);
+                        let factor =
+                            group.wrapping_add([0, left_row, 2 * left_row, third][row % 4]);
+                        sums[0] = R::add_product(sums[0], factor, first);
+                        sums[1] = R::add_product(sums[1], factor, second);
+                    }
+                    left = left.wrapping_add(left_step);
+                    right = right.wrapping_add(self.right.steps.1);
+                }
+                left_outer = left_outer.wrapping_add(self.left.steps.0);
+                right_outer = right_outer.wrapping_add(self.right.steps.0);
+            }
+            for (row, [first, second]) in sums.into_iter().enumerate() {
+                let [first, second] = if self.target.rectifies {
+                    [R::rectified(first), R::rectified(second)]
+                } else {
+                    [first, second]
+                };
+                let to = target.add(row * row_step);
+                let next = to.wrapping_add(R::LANES);
+                if WHOLE {
+                    R::store(to, first);
+                    R::store(next, second);
+                } else {
+                    R::store_some(to, masks[0], first);
+                    R::store_some(next, masks[1], second);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
