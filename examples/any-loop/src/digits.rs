@@ -44,7 +44,7 @@ pub(crate) struct Model {
 
 impl Model {
     /// The model for inputs of this size.
-    pub(crate) fn new(inputs: usize, variables: VarBuilder<'_>) -> Result<Model> {
+    pub(crate) fn new(inputs: usize, variables: &VarBuilder<'_>) -> Result<Model> {
         Ok(Model {
             first: linear(inputs, 100, variables.pp("first"))?,
             second: linear(100, 10, variables.pp("second"))?,

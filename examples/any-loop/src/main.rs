@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p sconce-example-any-loop -- ../shared/data`
 
+#![expect(clippy::print_stdout, reason = "what the program is for")]
+
 mod digits;
 
 use std::error::Error;
@@ -27,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let variables = VarMap::new();
     let model = Model::new(
         inputs,
-        VarBuilder::from_varmap(&variables, DType::F32, &DEVICE),
+        &VarBuilder::from_varmap(&variables, DType::F32, &DEVICE),
     )?;
     let mut optimizer = SGD::new(variables.all_vars(), RATE)?;
 

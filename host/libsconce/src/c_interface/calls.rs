@@ -14,10 +14,10 @@ use super::types::{LoopC, OptionsC, TensorC, read};
 
 /// `sconce_host`: the hooks, and what was handed out of them last.
 pub struct HostC {
-    /// Dropped before `_log`, to which they refer.
+    /// Dropped before `log`, to which they refer.
     hooks: LoopHooks<'static>,
     states: Vec<u8>,
-    _log: Option<LeakedLog>,
+    log: Option<LeakedLog>,
 }
 
 /// A log that the hooks refer to as long as they exist; freed with them.
@@ -30,6 +30,7 @@ impl Drop for LeakedLog {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn told(error: HostError) -> String {
     error.to_string()
 }
@@ -73,8 +74,8 @@ pub extern "C" fn sconce_host_version() -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sconce_host_start(options: *const OptionsC) -> *mut HostC {
     let mut started = None;
-    // SAFETY: guaranteed by the caller.
     guarded(|| {
+        // SAFETY: guaranteed by the caller.
         unsafe { start(options) }
             .map(|host| started = Some(host))
             .map(|()| 0)
@@ -108,7 +109,7 @@ unsafe fn start(options: *const OptionsC) -> Result<HostC, String> {
             return Ok(HostC {
                 hooks,
                 states: Vec::new(),
-                _log: None,
+                log: None,
             });
         }
         let program: LoopC = read(options.loops, "loop")?;
@@ -119,7 +120,7 @@ unsafe fn start(options: *const OptionsC) -> Result<HostC, String> {
             return Ok(HostC {
                 hooks,
                 states: Vec::new(),
-                _log: None,
+                log: None,
             });
         }
         let log = LeakedLog(Box::into_raw(Box::new(served)));
@@ -128,7 +129,7 @@ unsafe fn start(options: *const OptionsC) -> Result<HostC, String> {
         Ok(HostC {
             hooks,
             states: Vec::new(),
-            _log: Some(log),
+            log: Some(log),
         })
     }
 }
@@ -403,8 +404,8 @@ unsafe fn end(
         return Err("`host` is NULL".to_owned());
     }
     // SAFETY: `sconce_host_start` has made it of a box, and nothing uses it any more.
-    let HostC { hooks, _log, .. } = *unsafe { Box::from_raw(host) };
+    let HostC { hooks, log, .. } = *unsafe { Box::from_raw(host) };
     let ended = ending(hooks).map(|()| 0).map_err(told);
-    drop(_log);
+    drop(log);
     ended
 }

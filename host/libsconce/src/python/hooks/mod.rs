@@ -24,6 +24,9 @@ use served::ServedByObject;
 /// A tensor: address of its first element, shape, strides in elements, `DLPack`'s code and bits of its type.
 type Address = (usize, Vec<i64>, Vec<i64>, u8, u8);
 
+/// A parameter: its name, where it is, and whether it is a buffer.
+type NamedAddress = (String, Address, bool);
+
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let doc = c"Creates the hooks of a loop; returns the functions that call them.";
     let start = function(module.py(), c"start_hooks", doc, start)?;
@@ -45,7 +48,7 @@ fn start(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyDict>> {
     let py = arguments.py();
     let (document, path, description, directory): (String, PathBuf, String, Option<PathBuf>) =
         arguments.get_slice(0, 4).extract()?;
-    let (parameters, states): (Vec<(String, Address, bool)>, Option<Vec<u8>>) =
+    let (parameters, states): (Vec<NamedAddress>, Option<Vec<u8>>) =
         arguments.get_slice(4, 6).extract()?;
     let object: Py<PyAny> = arguments.get_item(6)?.unbind();
     let threads: usize = arguments.get_item(7)?.extract()?;
@@ -188,7 +191,16 @@ where
 
 fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
-    add_all! { &all, shared,
+    add_steps(&all, shared)?;
+    add_facts(&all, shared)?;
+    add_tensors(&all, shared)?;
+    add_ends(&all, shared)?;
+    Ok(all)
+}
+
+/// The steps of the lifecycle.
+fn add_steps(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
+    add_all! { all, shared,
         c"listens", c"Whether a hook is called at a mount point in the phase of now.", |hooks, arguments| {
             let point: u32 = given(arguments, 0)?;
             Ok(Point::from_number(point).is_some_and(|point| hooks.listens(point)))
@@ -237,6 +249,13 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
             Ok(number(hooks.stopping()))
         };
         c"end_training", c"The training is over.", |hooks, _arguments| hooks.end_training();
+    }
+    Ok(())
+}
+
+/// What hooks have asked, set and found.
+fn add_facts(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
+    add_all! { all, shared,
         c"stopping", c"0: go on, 1: end after the epoch, 2: end now.", |hooks, _arguments| Ok(number(hooks.stopping()));
         c"updates", c"Whether an update follows the batch in progress.", |hooks, _arguments| Ok(hooks.position().pass.updates);
         c"is_in_epoch", c"Whether a pass over the training data is in progress.", |hooks, _arguments| Ok(hooks.is_in_epoch());
@@ -283,18 +302,23 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
         };
         c"restore", c"Goes back to states.", |hooks, arguments| hooks.restore(&given::<Vec<u8>>(arguments, 0)?);
     }
+    Ok(())
+}
+
+/// What is shown to hooks, and what they give.
+fn add_tensors(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
     add(
-        &all,
+        all,
         shared,
         (c"states", c"The hooks' states, as bytes."),
         |arguments, shared| {
             let py = arguments.py();
-            let states = with(py, shared, |hooks| hooks.states())?;
+            let states = with(py, shared, LoopHooks::states)?;
             Ok(PyBytes::new(py, &states).unbind())
         },
     )?;
     add(
-        &all,
+        all,
         shared,
         (c"show", c"Shows a tensor of the batch until it ends."),
         |arguments, shared| {
@@ -308,7 +332,7 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
         },
     )?;
     add(
-        &all,
+        all,
         shared,
         (
             c"move_parameters",
@@ -316,7 +340,7 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
         ),
         |arguments, shared| {
             let py = arguments.py();
-            let entries: Vec<(String, Address, bool)> = arguments.get_item(0)?.extract()?;
+            let entries: Vec<NamedAddress> = arguments.get_item(0)?.extract()?;
             let mut parameters = Vec::with_capacity(entries.len());
             for (name, address, is_buffer) in entries {
                 let tensor = tensor(py, &name, address)?;
@@ -333,7 +357,7 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
         },
     )?;
     add(
-        &all,
+        all,
         shared,
         (
             c"set_rates",
@@ -347,8 +371,13 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
             })
         },
     )?;
+    Ok(())
+}
+
+/// The ends of a run.
+fn add_ends(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
     add(
-        &all,
+        all,
         shared,
         (c"finish", c"The run ends."),
         |arguments, shared| {
@@ -357,7 +386,7 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
         },
     )?;
     add(
-        &all,
+        all,
         shared,
         (c"fail", c"The loop has failed for this reason."),
         |arguments, shared| {
@@ -366,7 +395,7 @@ fn functions<'py>(py: Python<'py>, shared: &Shared) -> PyResult<Bound<'py, PyDic
             ended.map_err(|error| raised(arguments.py(), &error))
         },
     )?;
-    Ok(all)
+    Ok(())
 }
 
 /// Shows gradients by their addresses, 0 for none.
