@@ -14,11 +14,13 @@ if ! pip torch numpy lightning transformers accelerate mmengine; then
   echo 'skipped: hooks in loops of PyTorch, Lightning, Transformers and MMEngine: there is no registry that has these'
   exit 0
 fi
+mkdir "$place/plugins"
+cc -std=c99 -O2 -ffp-contract=off -Iplugin-api/include -fPIC -shared -o "$place/plugins/libclip.so" examples/clip-in-c/clip.c -lm
 pip --no-index --no-deps "$wheel"
 for part in plain 'frameworks lightning' 'frameworks transformers' 'frameworks mmengine'; do
   # shellcheck disable=SC2086
   set -- $part
-  (cd "$place" && env -u PYTHONPATH -u SCONCE_LIBRARY PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 "$place/venv/bin/python" -W ignore "$OLDPWD/tests/loops/$1.py" "${@:2}" >"$place/said" 2>&1) || {
+  (cd "$place" && env -u PYTHONPATH -u SCONCE_LIBRARY SCONCE_PLUGINS="$place/plugins" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 "$place/venv/bin/python" -W ignore "$OLDPWD/tests/loops/$1.py" "${@:2}" >"$place/said" 2>&1) || {
     tail -n 60 "$place/said" >&2
     exit 1
   }
