@@ -35,14 +35,26 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The hooks of a loop, which any thread may call that holds the mutex around this; and the generation of the process that has
 /// started them.
-struct Called(LoopHooks<'static>, u64);
+struct Called {
+    hooks: Option<LoopHooks<'static>>,
+    generation: u64,
+}
+
+impl Drop for Called {
+    fn drop(&mut self) {
+        if self.generation != fork::generation() {
+            // Files and processes belong to the one that has started them.
+            std::mem::forget(self.hooks.take());
+        }
+    }
+}
 
 // SAFETY: hooks may move between threads (their trait asks for it), and the state that they refer to is used by the thread alone
 // that holds the mutex around this.
 unsafe impl Send for Called {}
 
 /// The hooks, until the run has ended.
-type Shared = Arc<Mutex<Option<Called>>>;
+type Shared = Arc<Mutex<Called>>;
 
 fn start(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyDict>> {
     let py = arguments.py();
@@ -75,8 +87,11 @@ fn start(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyDict>> {
         setup.serving(served).log(log).start_events()
     };
     let hooks = begin().map_err(|error| raised(py, &error))?;
-    let called = Called(hooks, fork::generation());
-    functions(py, &Arc::new(Mutex::new(Some(called)))).map(Bound::unbind)
+    let called = Called {
+        hooks: Some(hooks),
+        generation: fork::generation(),
+    };
+    functions(py, &Arc::new(Mutex::new(called))).map(Bound::unbind)
 }
 
 fn tensor(py: Python<'_>, name: &str, address: Address) -> PyResult<ForeignTensor> {
@@ -119,12 +134,12 @@ fn with<R>(
             return Err(failure::new(py, "HookError", problem));
         }
     };
-    match guard.as_mut() {
-        Some(Called(_, generation)) if *generation != fork::generation() => {
-            let problem = "this process is a copy (a fork) of the one that has started the hooks: they are called there alone";
-            Err(failure::new(py, "HookError", problem))
-        }
-        Some(Called(hooks, _)) => work(hooks).map_err(|error| raised(py, &error)),
+    if guard.generation != fork::generation() {
+        let problem = "this process is a copy (a fork) of the one that has started the hooks: they are called there alone";
+        return Err(failure::new(py, "HookError", problem));
+    }
+    match guard.hooks.as_mut() {
+        Some(hooks) => work(hooks).map_err(|error| raised(py, &error)),
         None => Err(failure::new(py, "HookError", "the run has ended")),
     }
 }
@@ -136,13 +151,9 @@ fn take(shared: &Shared) -> Option<LoopHooks<'static>> {
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
-    let Called(hooks, generation) = guard.take()?;
-    if generation != fork::generation() {
-        // Files and processes belong to the one that has started them.
-        std::mem::forget(hooks);
-        return None;
-    }
-    Some(hooks)
+    // Of a copy of the process they are left as they are.
+    let is_own = guard.generation == fork::generation();
+    guard.hooks.take_if(|_| is_own)
 }
 
 fn number(stopping: Stopping) -> u8 {
