@@ -9,6 +9,7 @@ from ._errors import HookError as HookError
 from ._errors import InstallationError as InstallationError
 from ._errors import InternalError as InternalError
 from ._errors import ManifestError as ManifestError
+from ._errors import OrderError as OrderError
 from ._errors import PluginError as PluginError
 from ._errors import SconceWarning as SconceWarning
 from ._errors import TrainingError as TrainingError
@@ -19,6 +20,8 @@ from ._payload import HookTime as HookTime
 from ._payload import Outcome as Outcome
 
 # Not in the copy beside a hook, which does not train.
+from .loops import Hooks as Hooks  # type: ignore[import-not-found,unused-ignore]
+from .loops import LoopHooks as LoopHooks  # type: ignore[import-not-found,unused-ignore]
 from .training import Prediction as Prediction  # type: ignore[import-not-found,unused-ignore]
 from .training import Run as Run  # type: ignore[import-not-found,unused-ignore]
 from .training import check as check  # type: ignore[import-not-found,unused-ignore]
@@ -166,6 +169,8 @@ class Hook:
 
     Config: ClassVar[Any]
     publishes: Sequence[str]
+    asks: Sequence[str]
+    reads: Sequence[str]
     config: Any
     setup: Setup
     def __init__(self, config: Any = None, setup: Any = None) -> None: ...

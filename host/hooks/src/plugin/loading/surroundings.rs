@@ -73,6 +73,9 @@ mod linux {
     impl Process {
         pub(super) fn look() -> Process {
             drop(std::io::stdout().flush());
+            // What a program in C has printed, too, before the stream leads elsewhere.
+            // SAFETY: a null pointer asks for a flush of all output streams, which accesses no memory of ours.
+            unsafe { libc::fflush(ptr::null_mut()) };
             let keep = |fd| fcntl_dupfd_cloexec(fd, 3).ok();
             let kept = [
                 keep(stdio::stdin()),
