@@ -88,7 +88,9 @@ where
             let stops = self.phase == Phase::Train && inner.hooks.stopping() == Stopping::Now;
             let skipped = std::mem::take(&mut self.done);
             for _ in 0..skipped {
-                self.batches.next();
+                if self.batches.next().is_none() {
+                    break;
+                }
             }
             let next = if stops { None } else { self.batches.next() };
             let Some(next) = next else {
@@ -137,8 +139,10 @@ impl<I> Drop for Pass<'_, '_, I> {
         if self.is_over {
             return;
         }
-        let mut inner = self.host.inner.borrow_mut();
-        if let Err(error) = inner.end_pass(self.phase, Some(true)) {
+        // Borrowed only while the loop is being left by a panic.
+        if let Ok(mut inner) = self.host.inner.try_borrow_mut()
+            && let Err(error) = inner.end_pass(self.phase, Some(true))
+        {
             inner.late = Some(error);
         }
     }

@@ -10,6 +10,7 @@ use candle_core::{DType, Device, Tensor};
 use sconce_base::exact::Exact;
 use sconce_lifecycle::{EpochStart, Position, TrainingStage};
 use sconce_plugin_api::Keep;
+use sconce_plugin_api::state::MOST;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -112,6 +113,37 @@ impl Counters {
             batch_size: position.training_pass().batch_size,
             updates: position.training_pass().updates,
         }
+    }
+
+    /// Checks what was read: the numbers are added to, and are loops' bounds.
+    fn check(&self) -> Result<(), String> {
+        let (start, end) = self.update_batches;
+        let begun = self
+            .begun
+            .map(|begun| [begun.iteration, begun.update, begun.samples]);
+        let counters = [
+            self.epoch,
+            self.iteration,
+            self.number,
+            self.update,
+            self.samples,
+            self.ordinal,
+            self.validated,
+            self.trained,
+            self.batch_size,
+            start,
+        ];
+        let largest = counters
+            .into_iter()
+            .chain(begun.into_iter().flatten())
+            .max();
+        if largest > Some(MOST) {
+            return Err(format!("a counter is above {MOST}"));
+        }
+        if end < start {
+            return Err(format!("an update has the batches {start} to {end}"));
+        }
+        Ok(())
     }
 
     fn show(&self, position: &mut Position) {
@@ -247,6 +279,7 @@ impl LoopState {
         let header = header.ok_or_else(|| damaged("there is no header".to_owned()))?;
         let header: Header =
             serde_json::from_str(header).map_err(|error| damaged(error.to_string()))?;
+        header.counters.check().map_err(damaged)?;
         let tensors = candle_core::safetensors::load_buffer(content, &Device::Cpu)
             .map_err(|error| damaged(error.to_string()))?;
         Ok(LoopState {
@@ -352,4 +385,54 @@ impl LoopState {
 /// Wraps a text that is known to be JSON.
 fn raw(text: &str) -> HostResult<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).map_err(|error| HostError::States(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(change: impl FnOnce(&mut Counters)) -> Result<Vec<u8>, String> {
+        let mut counters = Counters::of(&Position::start(2));
+        change(&mut counters);
+        let header = Header {
+            counters,
+            hooks: Vec::new(),
+            metrics: Vec::new(),
+            groups: Vec::new(),
+            frozen: BTreeSet::new(),
+            accumulation: None,
+            swapped: None,
+            values: Vec::new(),
+        };
+        let state = LoopState {
+            header,
+            tensors: HashMap::new(),
+            swapped: None,
+        };
+        state.to_bytes()
+    }
+
+    fn refusal(bytes: &[u8]) -> String {
+        LoopState::read(bytes).expect_err("refused")
+    }
+
+    #[test]
+    fn what_is_read_is_not_trusted() {
+        let good = state(|_| ()).expect("bytes");
+        assert!(LoopState::read(&good).is_ok());
+        let huge = state(|counters| counters.trained = u64::MAX).expect("bytes");
+        assert!(refusal(&huge).contains("a counter is above"));
+        let turned = state(|counters| counters.update_batches = (5, 2)).expect("bytes");
+        assert!(refusal(&turned).contains("an update has the batches 5 to 2"));
+        for length in 0..good.len() {
+            refusal(&good[..length]);
+        }
+        let mut other = good.clone();
+        other[8] = 9;
+        assert!(refusal(&other).contains("another version"));
+        assert!(
+            refusal(b"not states at all, and longer than the lead of 44 bytes")
+                .contains("not states")
+        );
+    }
 }

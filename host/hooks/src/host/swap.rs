@@ -69,10 +69,29 @@ fn pairs(set: &str, shared: &BridgeState<'_>) -> Result<Vec<(TensorAbi, TensorAb
 fn check(name: &str, (parameter, published): &(TensorAbi, TensorAbi)) -> Result<(), String> {
     let kind = |tensor: &TensorAbi| (tensor.type_code, tensor.type_bits, tensor.byte_length);
     // SAFETY: shape and strides are lent with the tensors, which nothing has released.
-    let (one, other) = unsafe { (shape_of(parameter), shape_of(published)) };
+    let (one, other) = unsafe {
+        (
+            numbers(parameter, parameter.shape),
+            numbers(published, published.shape),
+        )
+    };
     if kind(parameter) != kind(published) || one != other {
         return Err(format!(
             "`{name}` has the shape {other:?}, the parameter {one:?}, or another type"
+        ));
+    }
+    // SAFETY: as above.
+    let (steps, others) = unsafe {
+        (
+            numbers(parameter, parameter.strides),
+            numbers(published, published.strides),
+        )
+    };
+    // A dimension of one element has no step.
+    let differ = |((size, one), other): ((&i64, &i64), &i64)| *size > 1 && one != other;
+    if one.iter().zip(steps).zip(others).any(differ) {
+        return Err(format!(
+            "`{name}` lies in memory by the strides {others:?}, the parameter by {steps:?}"
         ));
     }
     if parameter.device_type != 1 || published.device_type != 1 {
@@ -81,15 +100,15 @@ fn check(name: &str, (parameter, published): &(TensorAbi, TensorAbi)) -> Result<
     Ok(())
 }
 
-/// The shape of a tensor.
+/// One number for each dimension of a tensor: its shape or its strides.
 ///
 /// # Safety
 ///
-/// It must be lent for the call.
-unsafe fn shape_of(tensor: &TensorAbi) -> &[i64] {
-    if tensor.dimensions == 0 || tensor.shape.is_null() {
+/// The tensor must be lent for the call, and the numbers be its own.
+unsafe fn numbers(tensor: &TensorAbi, first: *const i64) -> &[i64] {
+    if tensor.dimensions == 0 || first.is_null() {
         return &[];
     }
     // SAFETY: guaranteed by the caller.
-    unsafe { std::slice::from_raw_parts(tensor.shape, tensor.dimensions as usize) }
+    unsafe { std::slice::from_raw_parts(first, tensor.dimensions as usize) }
 }
