@@ -51,7 +51,9 @@ pub use sconce_nn::parameters;
 pub use sconce_nn::{gradients, init, loss, metric, optim};
 #[doc(hidden)]
 pub use sconce_ops::{kernels, random};
-pub(crate) use sconce_trainer::{activation_memory, model_directory, predict, team, thousands};
+pub(crate) use sconce_trainer::{
+    activation_memory, generate, model_directory, predict, team, thousands,
+};
 #[doc(hidden)]
 pub use sconce_trainer::{checkpoint, weights};
 pub use sconce_trainer::{manifest, run, session, task};

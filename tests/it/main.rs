@@ -51,6 +51,7 @@
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
+//! | `generate` | a model of text writes what it has learnt, or says why it can't |
 //! | `model_docs` | the models in `docs/models.md` can be built, and train |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
 //! | `precision` | single precision computes what double precision does, at real sizes |
@@ -104,6 +105,7 @@ mod faults;
 mod finite;
 mod folds;
 mod foreseen;
+mod generate;
 mod gradient_audit;
 mod hangs;
 mod hook_docs;

@@ -75,6 +75,8 @@ enum Command {
     Eval(trained::eval::EvalArgs),
     /// Prints a trained model's predictions for samples, as JSON lines or CSV.
     Predict(trained::predict::PredictArgs),
+    /// Has a trained model of text write on from a prompt.
+    Generate(trained::generate::GenerateArgs),
     /// Lists the plugins in directories, with their hooks.
     Plugins(plugins::PluginsArgs),
     /// Describes one library.
@@ -282,6 +284,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
         Command::Eval(arguments) => trained::eval::eval(&arguments, tasks),
         Command::Predict(arguments) => trained::predict::predict(&arguments, tasks),
+        Command::Generate(arguments) => trained::generate::generate(&arguments, tasks),
         Command::Plugins(arguments) => Ok(plugins::plugins(&arguments)),
         Command::Inspect(arguments) => Ok(plugins::inspect::inspect_library(&arguments)),
         Command::InstallPlugins(arguments) => plugins::install_plugins::install_plugins(&arguments),

@@ -18,6 +18,11 @@ pub(in crate::cli) fn line(text: &str) {
     stdout::write(&format!("{}\n", printable::one_line(text)));
 }
 
+/// Prints a part of a text, without a line feed after it.
+pub(in crate::cli) fn part(text: &str) {
+    stdout::write(&printable::lines(text));
+}
+
 /// Prints a multi-line text that the program composed.
 pub(in crate::cli) fn block(text: &str) {
     stdout::write(&format!("{}\n", printable::lines(text)));

@@ -97,7 +97,7 @@ fn the_libraries_of_this_system_pass() {
             .map(|entry| entry.unwrap().path())
         {
             let is_elf = fs::read(&path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"));
-            if is_elf && path.to_string_lossy().contains(".so") && count < 300 {
+            if is_elf && path.to_string_lossy().contains(".so") && count < 60 {
                 let result = prove(&fs::read(&path).unwrap());
                 assert!(result.is_ok(), "{}: {result:?}", path.display());
                 count += 1;
@@ -242,13 +242,13 @@ fn metadata_in_a_library_is_checked() {
 }
 
 #[test]
-fn two_thousand_mutations_end_in_an_answer() {
+fn a_thousand_mutations_end_in_an_answer() {
     let Some(valid) = valid() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.so");
     let mut numbers = Numbers(1);
     let mut passed = 0;
-    for round in 0..2000 {
+    for round in 0..1000 {
         let mut bytes = valid.clone();
         // Headers and tables are at the start and the end; the rest is mostly padding.
         let end = [64, 1024, 4096, bytes.len()][round % 4];
@@ -265,7 +265,7 @@ fn two_thousand_mutations_end_in_an_answer() {
             Err(refusal) => assert!(!refusal.diagnostic().message.is_empty()),
         }
     }
-    assert!((1..1900).contains(&passed), "{passed} of 2000 passed");
+    assert!((1..950).contains(&passed), "{passed} of 1000 passed");
 }
 
 #[test]
