@@ -20,7 +20,7 @@ fn blocks(page: &str) -> Vec<String> {
 
 #[test]
 fn the_pages_models_can_be_built() {
-    let classes = Targets::Class((0..10).map(|class| class.to_string()).collect());
+    let classes: Vec<String> = (0..10).map(|class| class.to_string()).collect();
     let mut built = 0;
     for block in blocks("docs/models.md") {
         let (model, input) = if block.starts_with("\"model\"") {
@@ -35,13 +35,21 @@ fn the_pages_models_can_be_built() {
         } else {
             continue;
         };
+        // A model of tokens predicts the next one.
+        let (input, targets) = match block.contains("\"wte\"") {
+            true => (
+                Signal::tokens(16, 10),
+                Targets::ClassPerPosition(classes.clone()),
+            ),
+            false => (input, Targets::Class(classes.clone())),
+        };
         let config: ModelConfig = serde_json::from_value(model).expect("a model");
         let mut parameters = Parameters::new(0, DType::F32, &Device::Cpu);
-        let network = config.build(&mut parameters, &input, &classes);
+        let network = config.build(&mut parameters, &input, &targets);
         assert!(network.is_ok(), "{block}: {:?}", network.err());
         built += 1;
     }
-    assert!(built >= 3, "{built} models");
+    assert!(built >= 7, "{built} models");
 }
 
 #[test]
@@ -83,6 +91,48 @@ fn a_vision_transformer_trains_and_is_summarised() {
     place
         .run(&manifest)
         .expect(2, &["vectors of 10 into 3 heads"]);
+}
+
+/// The layers that are printed are the model that they were printed of.
+#[test]
+fn printed_layers_are_the_model() {
+    let place = Workplace::new(&[]);
+    let config = json!({"model_type": "resnet", "layer_type": "basic", "depths": [1], "hidden_sizes": [8],
+        "embedding_size": 8, "num_channels": 1, "hidden_act": "gelu_new", "sizes": 3});
+    fs::create_dir(place.path("model")).expect("a directory");
+    fs::write(place.path("model/config.json"), config.to_string()).expect("written");
+    let model = json!({"kind": "transformers", "config": "model"});
+    let mut manifest = edit(tiny(), "/model", model);
+    place.write(&manifest);
+    let table = place
+        .sconce(&["summary", "manifest.json"])
+        .expect(0, &[])
+        .stdout;
+    assert!(table.contains("classifier.1"), "{table}");
+    let printed = place
+        .sconce(&["summary", "manifest.json", "--layers"])
+        .expect(0, &[]);
+    let printed: Value = serde_json::from_str(&printed.stdout).expect("JSON");
+    manifest["model"] = printed["model"].clone();
+    place.write(&manifest);
+    let again = place
+        .sconce(&["summary", "manifest.json"])
+        .expect(0, &[])
+        .stdout;
+    assert_eq!(again, table);
+    // A key that nothing is known of is a warning, and a value that can't be had an error at its place.
+    manifest["model"] = json!({"kind": "transformers", "config": config});
+    place.write(&manifest);
+    let checked = place.sconce(&["check", "manifest.json"]);
+    let all = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(
+        all.contains("`sizes` of the model's `config.json` is not a key"),
+        "{all}"
+    );
+    manifest["model"]["config"]["layer_type"] = json!("deep");
+    place
+        .run(&manifest)
+        .expect(2, &["`layer_type`", "blocks are `basic` or `bottleneck`"]);
 }
 
 /// Without targets, a model learns its inputs.

@@ -12,6 +12,7 @@
 //! - `network`: layers in their order, and which of them run as one operation.
 //! - `pass`: one forward pass, its random numbers, and hooks at modules.
 //! - `precision`: products in TF32 or bf16.
+//! - [`onnx`]: models as graphs for other programs.
 //! - `running_statistics`: those of batch norms, and batches' statistics recorded to be merged into them later.
 //! - [`loss`], [`metric`]: computed from outputs and targets.
 //! - [`optim`]: optimizers with parameter groups and a state for checkpoints.
@@ -33,6 +34,7 @@ pub mod loss;
 pub mod metric;
 pub mod models;
 mod network;
+pub mod onnx;
 pub mod optim;
 mod pass;
 mod precision;
@@ -47,12 +49,21 @@ mod test_numbers;
 use candle_core::{Result, Tensor};
 
 pub use build::{LayerError, build, with_var_builder};
-pub use config::{Extent, InitConfig, LayerConfig};
+pub use config::{
+    ActivationConfig, AdaptivePoolConfig, AttentionConfig, BatchNormConfig, Combination,
+    Conv1dConfig, Conv2dConfig, DropPathConfig, DropoutConfig, EmbedCategoriesConfig,
+    EmbeddingConfig, Extent, GroupNormConfig, InitConfig, LayerConfig, LayerKind, LinearConfig,
+    NamedPosition, NormConfig, PackedNames, ParallelConfig, Plain, PoolConfig,
+    PositionEmbeddingConfig, ProjectionBias, ProjectionBiases, ProjectionNames, QueryNormConfig,
+    RepeatConfig, ReshapeConfig, ResidualConfig, RotaryAngles, RotaryConfig, RotaryScaling,
+    ScaleConfig, SelectConfig, SelectedPosition, SeparateNames, SequentialLayers, TransposeConfig,
+};
 pub use layers::{Activation, Layer, Linear};
 pub use models::{ModelConfig, ModelError, SequentialConfig};
-use network::Recomputed;
 pub use network::{Network, Residual, Sequence};
-pub use pass::{ModuleInfo, Pass, PassPosition, PassSurroundings, Taps};
+pub use pass::{
+    KeyValueCache, ModuleInfo, NamedInputs, Pass, PassPosition, PassSurroundings, Taps, Visibility,
+};
 pub use precision::{Precision, PrecisionScope};
 pub use running_statistics::StatisticsLog;
 pub use sconce_ops as ops;

@@ -4,7 +4,19 @@
 // What cuBLAS leaves of a linear layer, x · Wᵀ, gets bias and function in one pass, in place of two: each element is read and written once.
 // The backward pass computes the derivative again from the same product, so that nothing more is kept. Elements may be bf16; biases are float.
 
-enum Function { NONE, RELU, GELU, SILU };
+enum Function { NONE, RELU, GELU, SILU, GELU_TANH, QUICK_GELU };
+
+// (1 + tanh(u)) / 2 is the sigmoid of 2 · u = LINEAR · x + CUBIC · x³.
+#define LINEAR 1.595769121605730711f
+#define CUBIC (LINEAR * 0.044715f)
+
+__device__ inline float sigmoid_of(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+// The derivative of x · sigmoid(v), where that of v is `of_v`.
+__device__ inline float gated_derivative(float x, float v, float of_v) {
+    const float sigmoid = sigmoid_of(v);
+    return sigmoid * (1.0f + x * of_v * (1.0f - sigmoid));
+}
 
 // As `Function` of host/ops/src/elementwise.rs: ReLU keeps NaN, and its derivative at 0 is 0; GELU is x · Φ(x).
 __device__ inline float value_of(unsigned function, float x) {
@@ -15,6 +27,10 @@ __device__ inline float value_of(unsigned function, float x) {
         return x * normcdff(x);
     case SILU:
         return x / (1.0f + expf(-x));
+    case GELU_TANH:
+        return x * sigmoid_of(x * (LINEAR + CUBIC * x * x));
+    case QUICK_GELU:
+        return x * sigmoid_of(1.702f * x);
     default:
         return x;
     }
@@ -26,10 +42,12 @@ __device__ inline float derivative_of(unsigned function, float x) {
         return x > 0.0f ? 1.0f : 0.0f;
     case GELU:
         return normcdff(x) + x * (0.398942280401432678f * expf(-0.5f * x * x));
-    case SILU: {
-        const float sigmoid = 1.0f / (1.0f + expf(-x));
-        return sigmoid * (1.0f + x * (1.0f - sigmoid));
-    }
+    case SILU:
+        return gated_derivative(x, x, 1.0f);
+    case GELU_TANH:
+        return gated_derivative(x, x * (LINEAR + CUBIC * x * x), LINEAR + 3.0f * CUBIC * x * x);
+    case QUICK_GELU:
+        return gated_derivative(x, 1.702f * x, 1.702f);
     default:
         return 1.0f;
     }

@@ -59,25 +59,32 @@ pub use choice::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };
 pub use composed::cast::cast;
-pub use operations::attention::attention;
+pub use operations::attention::{AttentionInputs, attention, attention_with, rotated};
+pub use operations::batch_norm::group::group_norm;
 pub use operations::batch_norm::{
     batch_norm, batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
 };
 pub use operations::conv::unfold::unfold2d;
 pub use operations::conv::{conv2d, conv2d_then, largest_convolution};
 pub use operations::elementwise::add_relu::add_relu;
+pub use operations::elementwise::factors::{channels_times, columns_times};
 pub use operations::elementwise::masked::{dropout_factors, masked};
-pub use operations::elementwise::{add, gelu, relu, silu};
-pub use operations::embedding::{add_positions, embedding};
+pub use operations::elementwise::multiply::multiply;
+pub use operations::elementwise::{add, gelu, gelu_tanh, quick_gelu, relu, silu};
+pub use operations::embedding::{add_positions, embedding, embedding_with};
 pub use operations::finite::is_finite;
-pub use operations::linear::{linear, linear_then};
+pub use operations::linear::{linear, linear_then, linear_with};
 pub use operations::losses::cross_entropy::{cross_entropy, cross_entropy_on_device};
 pub use operations::losses::squared_error::mean_squared_error;
 pub use operations::pool::pool2d;
+pub use operations::rearranging::{concatenated, permuted, position_at, prepended};
 pub use operations::row_norm::{layer_norm, rms_norm};
 pub use operations::sequences::{mean_positions, transpose};
 pub use operations::softmax::softmax;
-pub use options::{After, CrossEntropyTerms, Function, PoolKind, Window, Windows};
+pub use options::{
+    After, AttentionDropout, AttentionTerms, CrossEntropyTerms, Function, KeyIntervals, PoolKind,
+    RotaryTable, Rotation, TokenPositions, VisibleKeys, WeightOrder, Window, Windows,
+};
 pub use statistics::{
     AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource,
 };

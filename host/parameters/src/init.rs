@@ -64,6 +64,16 @@ impl Init {
         Init::UniformFanIn { fan_in }
     }
 
+    /// Returns the same initialisation for a weight that is stored transposed, (inputs, outputs): one whose scale doesn't depend
+    /// on its shape.
+    pub fn of_transposed(self, inputs: usize, outputs: usize) -> Init {
+        match self.scaled(&[outputs, inputs]) {
+            Distribution::Constant(value) => Init::Constant(value),
+            Distribution::Uniform(low, high) => Init::Uniform { low, high },
+            Distribution::Normal(mean, std) => Init::Normal { mean, std },
+        }
+    }
+
     /// Draws the values of a parameter of this shape, in row-major order.
     pub fn values(self, shape: &[usize], stream: &mut Stream) -> Vec<f64> {
         let count: usize = shape.iter().product();
@@ -72,24 +82,38 @@ impl Init {
     }
 
     fn distribution(self, shape: &[usize]) -> Box<dyn FnMut(&mut Stream) -> f64> {
+        match self.scaled(shape) {
+            Distribution::Constant(value) => Box::new(move |_| value),
+            Distribution::Uniform(low, high) => Box::new(move |stream| stream.uniform(low, high)),
+            Distribution::Normal(mean, std) => Box::new(move |stream| mean + std * stream.normal()),
+        }
+    }
+
+    /// What values of a shape are drawn from.
+    fn scaled(self, shape: &[usize]) -> Distribution {
         let (fan_in, fan_out) = fans(shape);
-        let uniform = |bound: f64| -> Box<dyn FnMut(&mut Stream) -> f64> {
-            Box::new(move |stream| stream.uniform(-bound, bound))
-        };
-        let normal = |mean: f64, std: f64| -> Box<dyn FnMut(&mut Stream) -> f64> {
-            Box::new(move |stream| mean + std * stream.normal())
-        };
+        let uniform = |bound: f64| Distribution::Uniform(-bound, bound);
+        let normal = |std: f64| Distribution::Normal(0.0, std);
         match self {
-            Init::Constant(value) => Box::new(move |_| value),
-            Init::Uniform { low, high } => Box::new(move |stream| stream.uniform(low, high)),
-            Init::Normal { mean, std } => normal(mean, std),
+            Init::Constant(value) => Distribution::Constant(value),
+            Init::Uniform { low, high } => Distribution::Uniform(low, high),
+            Init::Normal { mean, std } => Distribution::Normal(mean, std),
             Init::KaimingUniform { a } => uniform((6.0 / ((1.0 + a * a) * fan_in)).sqrt()),
-            Init::KaimingNormal { a } => normal(0.0, (2.0 / ((1.0 + a * a) * fan_in)).sqrt()),
+            Init::KaimingNormal { a } => normal((2.0 / ((1.0 + a * a) * fan_in)).sqrt()),
             Init::XavierUniform => uniform((6.0 / (fan_in + fan_out)).sqrt()),
-            Init::XavierNormal => normal(0.0, (2.0 / (fan_in + fan_out)).sqrt()),
+            Init::XavierNormal => normal((2.0 / (fan_in + fan_out)).sqrt()),
             Init::UniformFanIn { fan_in } => uniform(1.0 / (fan_in.max(1) as f64).sqrt()),
         }
     }
+}
+
+/// Values that don't depend on a shape.
+enum Distribution {
+    Constant(f64),
+    /// Between two bounds.
+    Uniform(f64, f64),
+    /// Of a mean and a standard deviation.
+    Normal(f64, f64),
 }
 
 /// `fan_in` and `fan_out`, at least 1.

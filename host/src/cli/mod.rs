@@ -77,6 +77,8 @@ enum Command {
     Predict(trained::predict::PredictArgs),
     /// Has a trained model of text write on from a prompt.
     Generate(trained::generate::GenerateArgs),
+    /// Writes a trained model, with its preprocessing, for other programs.
+    Export(trained::export::ExportArgs),
     /// Lists the plugins in directories, with their hooks.
     Plugins(plugins::PluginsArgs),
     /// Describes one library.
@@ -285,6 +287,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Eval(arguments) => trained::eval::eval(&arguments, tasks),
         Command::Predict(arguments) => trained::predict::predict(&arguments, tasks),
         Command::Generate(arguments) => trained::generate::generate(&arguments, tasks),
+        Command::Export(arguments) => trained::export::export(&arguments, tasks),
         Command::Plugins(arguments) => Ok(plugins::plugins(&arguments)),
         Command::Inspect(arguments) => Ok(plugins::inspect::inspect_library(&arguments)),
         Command::InstallPlugins(arguments) => plugins::install_plugins::install_plugins(&arguments),

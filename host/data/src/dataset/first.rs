@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sconce_nn::Signal;
+
 use crate::{Batch, DataError, Dataset, Inputs, SampleOrigin, Targets, Vocabulary};
 
 /// The first samples of a data set, as a data set.
@@ -25,6 +27,10 @@ impl Dataset for First {
 
     fn sample_shape(&self) -> &[usize] {
         self.whole.sample_shape()
+    }
+
+    fn signal(&self) -> Signal {
+        self.whole.signal()
     }
 
     fn inputs(&self) -> Inputs {

@@ -10,11 +10,12 @@ pub(super) mod fitted;
 pub(super) mod input;
 pub(super) mod shape;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::Tensor;
 
-use sconce_nn::{Inputs, Targets};
+use sconce_nn::{Inputs, Signal, Targets};
 
 use super::error::DataError;
 use super::vocabulary::Vocabulary;
@@ -36,6 +37,12 @@ pub trait Dataset: Send + Sync {
     /// Returns the content of a sample's input.
     fn inputs(&self) -> Inputs {
         Inputs::Numbers
+    }
+
+    /// Returns what a model is given of a sample: shape and content, with the further inputs of [`Batch::named`] by their names. Samples
+    /// can be shorter in their first dimension if it [varies](Signal::varies).
+    fn signal(&self) -> Signal {
+        Signal::new(self.sample_shape(), self.inputs())
     }
 
     /// Returns the kind of the targets.
@@ -113,6 +120,8 @@ pub struct Batch {
     pub weights: Option<Vec<f32>>,
     /// Targets of the samples mixed into these, if any are.
     pub mixed: Option<MixedTargets>,
+    /// Further inputs (samples, …), by the names under which layers read them, such as `token_types`.
+    pub named: Arc<BTreeMap<String, Tensor>>,
 }
 
 /// Targets of samples that were mixed into those of a batch, in the same order.
@@ -133,6 +142,7 @@ impl Batch {
             indices,
             weights: None,
             mixed: None,
+            named: Arc::default(),
         }
     }
 
@@ -149,6 +159,7 @@ impl Batch {
     /// Returns the size of inputs and targets in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let size = |tensor: &Tensor| tensor.elem_count() * tensor.dtype().size_in_bytes();
-        size(&self.inputs) + size(&self.targets)
+        let named: usize = self.named.values().map(size).sum();
+        size(&self.inputs) + size(&self.targets) + named
     }
 }

@@ -75,6 +75,11 @@ impl ChannelStatistics {
         }
     }
 
+    /// Returns mean and standard deviation of each channel, of pixels from 0 to 255.
+    pub(crate) fn pairs(&self) -> &[(f64, f64)] {
+        &self.channels
+    }
+
     /// Returns the number of channels.
     pub(crate) fn channels(&self) -> usize {
         self.channels.len()

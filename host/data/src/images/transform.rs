@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sconce_nn::onnx::{Dimension, ElementType, Graph, Value};
 use serde::{Deserialize, Serialize};
 
 use super::cifar::{self, CifarLabels, CifarVersion};
@@ -134,6 +135,15 @@ impl ImageTransform {
             statistics: learnt.statistics,
             classes: learnt.classes,
         }
+    }
+
+    /// Normalised images in a graph of ONNX, from bytes (samples, channels, height, width), `image`.
+    pub(crate) fn onnx(&self, graph: &mut Graph) -> Value {
+        let [channels, height, width] = self.shape().map(Dimension::Fixed);
+        let shape = [Dimension::Free("batch"), channels, height, width];
+        let image = graph.input("image", ElementType::Byte, &shape);
+        let pairs = self.statistics.pairs();
+        graph.standardised(&image, pairs, &[1, pairs.len(), 1, 1])
     }
 
     /// Returns channels, height and width.

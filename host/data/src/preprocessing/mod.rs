@@ -16,6 +16,7 @@ mod training_data;
 
 use std::path::Path;
 
+use sconce_nn::onnx::{Dimension, ElementType, Graph, OnnxError, Value};
 use serde::{Deserialize, Serialize};
 pub use stored::PREPROCESSING;
 pub use training_data::{TrainingData, is_rows_name};
@@ -150,6 +151,32 @@ impl Preprocessing {
         match &self.transform {
             Transform::Text(text) => Some(text.vocabulary()),
             _ => None,
+        }
+    }
+
+    /// Declares the inputs of a graph of ONNX as the data have them, and gives what the model is given for them: columns by their
+    /// names, bytes of images, numbers, or tokens.
+    ///
+    /// # Errors
+    ///
+    /// If ONNX's operations can't do it: read dates.
+    pub fn onnx(&self, graph: &mut Graph) -> Result<Value, OnnxError> {
+        match &self.transform {
+            Transform::Csv(table) => table.encoder().onnx(graph),
+            Transform::Images(images) => Ok(images.onnx(graph)),
+            Transform::Arrays(arrays) => Ok(arrays.onnx(graph)),
+            Transform::Text(_) => {
+                let shape = [Dimension::Free("batch"), Dimension::Free("length")];
+                Ok(graph.input("tokens", ElementType::Int, &shape))
+            }
+            Transform::Generated(samples) => {
+                let sample = samples.shape.iter().copied().map(Dimension::Fixed);
+                let shape: Vec<Dimension> = [Dimension::Free("batch")]
+                    .into_iter()
+                    .chain(sample)
+                    .collect();
+                Ok(graph.input("input", ElementType::Float, &shape))
+            }
         }
     }
 

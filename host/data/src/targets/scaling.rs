@@ -2,6 +2,7 @@
 
 use candle_core::{Device, Result, Tensor};
 use schemars::JsonSchema;
+use sconce_nn::onnx::{Graph, Value};
 use serde::{Deserialize, Serialize};
 
 use sconce_base::exact::Exact;
@@ -185,6 +186,22 @@ impl TargetScaling {
             None => Ok(logarithms),
             Some(offset) => logarithms.exp()? - offset,
         }
+    }
+
+    /// As [`original`](TargetScaling::original), in a graph of ONNX.
+    pub fn onnx(&self, graph: &mut Graph, outputs: &Value) -> Value {
+        let [mean, deviation] = [0, 1].map(|place| {
+            let numbers: Vec<f32> = self.moments.iter().map(|pair| pair[place] as f32).collect();
+            graph.numbers(&numbers, &[1, numbers.len()])
+        });
+        let scaled = graph.of_two("Mul", outputs, &deviation);
+        let logarithms = graph.of_two("Add", &scaled, &mean);
+        let Some(offset) = self.scale.offset() else {
+            return logarithms;
+        };
+        let values = graph.node("Exp", &[&logarithms], &[]);
+        let offset = graph.number(offset);
+        graph.of_two("Sub", &values, &offset)
     }
 
     /// Means and deviations as rows like those of a tensor.

@@ -1,31 +1,21 @@
 //! Builds a model from a list of layers: names, shapes, and errors for everything that does not fit,
 //! before any training.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::parameters::{Parameters, ParametersError};
-use crate::{Inputs, Targets};
-use crate::{
-    Layer, LayerConfig, LayerSummary, ModuleInfo, Network, Recomputed, Residual, Sequence, Signal,
-    Summary,
-};
+use candle_core::Tensor;
+use sconce_base::nearest::nearest;
 use sconce_parameters::TooLarge;
 
-/// A layer that does not fit, with its path in the manifest.
-#[derive(Debug, thiserror::Error)]
-#[error("the layer `{name}` ({kind}) {problem}")]
-pub struct LayerError {
-    /// Path inside the model's part of the manifest, e.g. `layers[2]`.
-    pub path: String,
-    /// Full name of the layer.
-    pub name: String,
-    /// Kind of the layer, as in the manifest.
-    pub kind: &'static str,
-    /// Rest of the message, after the layer's name and kind.
-    pub problem: String,
-    /// Whether it fits its input and not into memory.
-    pub is_too_large: bool,
-}
+use super::problem::{LayerError, LayerProblem};
+use crate::parameters::Parameters;
+use crate::{
+    Layer, LayerConfig, LayerKind, LayerSummary, ModuleInfo, Network, Sequence, Signal, Summary,
+    Targets,
+};
+
+/// Most layers of a model, those inside others included: a list that repeats lists of repeated layers can ask for any number.
+const MOST_LAYERS: usize = 100_000;
 
 /// A built layer with its output.
 pub(super) struct Made {
@@ -40,12 +30,20 @@ pub(super) struct Builder<'a> {
     pub(super) parameters: &'a mut Parameters,
     /// Number of outputs that the data's targets need.
     pub(super) outputs: usize,
-    modules: Vec<ModuleInfo>,
-    layers: Vec<LayerSummary>,
+    /// Inputs that layers can read by their names.
+    pub(super) named: Vec<(String, Signal)>,
+    pub(super) modules: Vec<ModuleInfo>,
+    pub(super) layers: Vec<LayerSummary>,
+    /// Weights that other layers can be tied to, by the names of their layers.
+    weights: HashMap<String, Tensor>,
+    /// Weights of other layers that layers so far use.
+    pub(super) borrowed: Vec<Tensor>,
     /// Name of the enclosing module, which is in front of the names of layers built here.
-    prefix: String,
-    path: String,
+    pub(super) prefix: String,
+    pub(super) path: String,
     depth: usize,
+    /// Number of layers so far, those without a name included.
+    count: usize,
     /// Names of the modules so far.
     names: HashSet<String>,
     /// Number of unnamed layers so far, by prefix and kind.
@@ -64,35 +62,68 @@ pub fn build(
     input: &Signal,
     targets: &Targets,
 ) -> Result<Network, LayerError> {
+    let (mut builder, sequence, output) = chain(layers, parameters, input, targets.outputs())?;
+    builder.expect_outputs(&output, input, targets, layers.len())?;
+    Ok(builder.network(sequence, input, output))
+}
+
+/// As [`build`], of layers with any outputs.
+#[cfg(test)]
+pub(crate) fn untargeted(
+    layers: &[LayerConfig],
+    parameters: &mut Parameters,
+    input: &Signal,
+) -> Result<Network, LayerError> {
+    let (mut builder, sequence, output) = chain(layers, parameters, input, 1)?;
+    Ok(builder.network(sequence, input, output))
+}
+
+fn chain<'a>(
+    layers: &[LayerConfig],
+    parameters: &'a mut Parameters,
+    input: &Signal,
+    outputs: usize,
+) -> Result<(Builder<'a>, Sequence, Signal), LayerError> {
+    let first = Signal {
+        named: Vec::new(),
+        ..input.clone()
+    };
     let mut builder = Builder {
         parameters,
-        outputs: targets.outputs(),
+        outputs,
+        named: input.named.clone(),
         modules: Vec::new(),
         layers: Vec::new(),
+        weights: HashMap::new(),
+        borrowed: Vec::new(),
         prefix: String::new(),
         path: String::new(),
         depth: 0,
+        count: 0,
         names: HashSet::new(),
         unnamed: BTreeMap::new(),
     };
-    let (sequence, output, _) = builder.sequence("layers", layers, input)?;
-    builder.expect_outputs(&output, input, targets, layers.len())?;
-    Ok(Network {
-        layers: sequence,
-        modules: builder.modules,
-        summary: Summary {
-            input: input.shape.clone(),
-            layers: builder.layers,
-        },
-        input: input.clone(),
-        output,
-    })
+    let (sequence, output, _) = builder.sequence("layers", layers, &first)?;
+    Ok((builder, sequence, output))
 }
 
 impl Builder<'_> {
+    fn network(&mut self, layers: Sequence, input: &Signal, output: Signal) -> Network {
+        Network {
+            layers,
+            modules: std::mem::take(&mut self.modules),
+            summary: Summary {
+                input: input.shape.clone(),
+                layers: std::mem::take(&mut self.layers),
+            },
+            input: input.clone(),
+            output,
+        }
+    }
+
     /// Builds a list of layers under a key of the configuration; returns them with their output for
     /// one sample and its FLOPs.
-    fn sequence(
+    pub(super) fn sequence(
         &mut self,
         key: &str,
         layers: &[LayerConfig],
@@ -103,7 +134,12 @@ impl Builder<'_> {
         let mut flops = 0;
         let outer = self.path.clone();
         for (index, layer) in layers.iter().enumerate() {
-            let dot = if outer.is_empty() { "" } else { "." };
+            // The lists of branches have no key of their own.
+            let dot = if outer.is_empty() || key.is_empty() {
+                ""
+            } else {
+                "."
+            };
             self.path = format!("{outer}{dot}{key}[{index}]");
             let (module, made) = self.layer(layer, &signal)?;
             self.check_output(layer, module.as_ref(), &made.output)?;
@@ -135,12 +171,17 @@ impl Builder<'_> {
 
     /// Builds one layer. It is listed before the layers inside it in the summary, and after them among
     /// the modules, since it finishes after them.
-    fn layer(
+    pub(super) fn layer(
         &mut self,
         config: &LayerConfig,
         input: &Signal,
     ) -> Result<(Option<ModuleInfo>, Made), LayerError> {
         let module = self.module(config)?;
+        self.count += 1;
+        if self.count > MOST_LAYERS {
+            let problem = format!("is one too many: a model has at most {MOST_LAYERS} layers");
+            return Err(self.error(config, module.as_ref(), problem));
+        }
         let line = self.layers.len();
         let before = self.parameters.element_count();
         let made = self.within(module.as_ref(), |builder| {
@@ -168,78 +209,58 @@ impl Builder<'_> {
         module: Option<&ModuleInfo>,
         input: &Signal,
     ) -> Result<Made, LayerError> {
-        match config {
-            LayerConfig::Sequential {
-                layers, recompute, ..
-            } => {
-                let inside = self.inside();
-                let (sequence, output, flops) = self.sequence("layers", layers, input)?;
-                Ok(Made {
-                    layer: self.block(sequence, *recompute, inside),
-                    output,
-                    flops,
-                })
-            }
-            LayerConfig::Residual {
-                layers,
-                shortcut,
-                activation,
-                recompute,
-                ..
-            } => {
-                let contents = self.inside();
-                let (layers, output, inside) = self.sequence("layers", layers, input)?;
-                let (shortcut, past, outside) = self.sequence("shortcut", shortcut, input)?;
-                if past != output {
-                    let problem = format!(
-                        "adds {output}, what its layers make, to {past}, what its shortcut leaves; \
-                         both must have the same shape"
-                    );
-                    return Err(self.error(config, module, problem));
-                }
-                let residual = Residual {
-                    layers,
-                    shortcut,
-                    activation: *activation,
-                };
-                Ok(Made {
-                    layer: self.block(residual, *recompute, contents),
-                    output,
-                    flops: inside.saturating_add(outside),
-                })
-            }
-            leaf => self
-                .leaf(leaf, module.map_or("", |module| &module.name), input)
-                .map_err(|LayerProblem { text, is_too_large }| LayerError {
-                    is_too_large,
-                    ..self.error(config, module, text)
-                }),
-        }
+        let problem = match &config.kind {
+            LayerKind::Sequential(block) => return self.sequential(block, input),
+            LayerKind::Repeat(block) => return self.repeat(block, input),
+            LayerKind::Residual(block) => match self.residual(block, input)? {
+                Ok(made) => return Ok(made),
+                Err(problem) => problem,
+            },
+            LayerKind::Parallel(block) => match self.parallel(block, input)? {
+                Ok(made) => return Ok(made),
+                Err(problem) => problem,
+            },
+            leaf => match self.leaf(leaf, module.map_or("", |module| &module.name), input) {
+                Ok(made) => return Ok(made),
+                Err(problem) => problem,
+            },
+        };
+        let LayerProblem { text, is_too_large } = problem;
+        Err(LayerError {
+            is_too_large,
+            ..self.error(config, module, text)
+        })
     }
 
-    /// Returns the positions after the modules and parameters so far, where those of a block begin.
-    fn inside(&self) -> (usize, usize) {
-        (self.modules.len(), self.parameters.len())
+    /// Lets later layers use the weight of this one.
+    pub(super) fn lend(&mut self, name: &str, weight: &Tensor) {
+        self.weights.insert(name.to_owned(), weight.clone());
     }
 
-    /// Returns a block whose modules and parameters begin at `inside`, recomputed on request.
-    fn block(
-        &self,
-        layer: impl Layer + 'static,
-        is_recomputed: bool,
-        (modules, parameters): (usize, usize),
-    ) -> Box<dyn Layer> {
-        if !is_recomputed {
-            return Box::new(layer);
+    /// Returns the weight of another layer, for one that is tied to it.
+    pub(super) fn weight_of(&mut self, name: &str) -> Result<Tensor, LayerProblem> {
+        if let Some(weight) = self.weights.get(name) {
+            self.borrowed.push(weight.clone());
+            return Ok(weight.clone());
         }
-        let modules = self.modules.iter().skip(modules).cloned().collect();
-        let parameters = self.parameters.iter().skip(parameters);
-        let tensors = parameters.map(|parameter| parameter.tensor().clone());
-        Box::new(Recomputed::new(layer, modules, tensors.collect()))
+        let mut names: Vec<&str> = self.weights.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        let hint = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None if names.is_empty() => String::new(),
+            None => format!(", only of `{}`", names.join("`, `")),
+        };
+        Err(LayerProblem::new(format!(
+            "is tied to `{name}`, and no `embedding` or `linear` layer before it has that full name{hint}"
+        )))
     }
 
     /// Runs `make` with the module's name as prefix for the names inside it.
-    fn within<T>(&mut self, module: Option<&ModuleInfo>, make: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn within<T>(
+        &mut self,
+        module: Option<&ModuleInfo>,
+        make: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let Some(module) = module else {
             return make(self);
         };
@@ -252,17 +273,20 @@ impl Builder<'_> {
     }
 
     /// Returns the layer as a module; none for unnamed layers that only rearrange
-    /// elements, and unnamed residual ones.
+    /// elements, and unnamed ones around branches.
     fn module(&mut self, config: &LayerConfig) -> Result<Option<ModuleInfo>, LayerError> {
         let kind = config.kind();
-        let own = match (config.name(), config) {
+        let own = match (config.name(), &config.kind) {
             (Some(name), _) => name.to_owned(),
             (
                 None,
-                LayerConfig::Residual { .. }
-                | LayerConfig::Flatten { .. }
-                | LayerConfig::Reshape { .. }
-                | LayerConfig::Positions { .. },
+                LayerKind::Residual(_)
+                | LayerKind::Parallel(_)
+                | LayerKind::Flatten(_)
+                | LayerKind::Reshape(_)
+                | LayerKind::Transpose(_)
+                | LayerKind::Select(_)
+                | LayerKind::Positions(_),
             ) => return Ok(None),
             (None, _) => {
                 let count = self.unnamed.entry((self.prefix.clone(), kind)).or_default();
@@ -297,72 +321,5 @@ impl Builder<'_> {
             problem,
             is_too_large: false,
         }
-    }
-
-    /// Checks that the model's outputs have the shape that the targets need.
-    fn expect_outputs(
-        &self,
-        output: &Signal,
-        input: &Signal,
-        targets: &Targets,
-        count: usize,
-    ) -> Result<(), LayerError> {
-        let wanted = match targets {
-            Targets::Class(_) | Targets::Numbers(_) => vec![self.outputs],
-            Targets::ClassPerPosition(_) => {
-                let positions = input.shape.first().copied().unwrap_or(0);
-                vec![positions, self.outputs]
-            }
-        };
-        if output.shape == wanted && output.content == Inputs::Numbers {
-            return Ok(());
-        }
-        let last = self.layers.iter().rev().find(|layer| layer.depth == 0);
-        let what = match targets {
-            Targets::Class(_) => "a number for each class",
-            Targets::Numbers(_) => "a number for each target",
-            Targets::ClassPerPosition(_) => "a number for each class at each position",
-        };
-        Err(LayerError {
-            path: format!("layers[{}]", count.saturating_sub(1)),
-            name: last.map_or_else(String::new, |layer| layer.name.clone()),
-            kind: last.map_or("the input", |layer| layer.kind),
-            problem: format!(
-                "is the last and gives {output}; the data's targets want numbers of shape \
-                 {wanted:?}, {what}"
-            ),
-            is_too_large: false,
-        })
-    }
-}
-
-/// Text after the layer's name and kind in a [`LayerError`].
-pub(super) struct LayerProblem {
-    pub(super) text: String,
-    /// See [`LayerError::is_too_large`].
-    pub(super) is_too_large: bool,
-}
-
-impl LayerProblem {
-    pub(super) fn new(text: impl Into<String>) -> LayerProblem {
-        LayerProblem {
-            text: text.into(),
-            is_too_large: false,
-        }
-    }
-}
-
-impl From<ParametersError> for LayerProblem {
-    fn from(error: ParametersError) -> LayerProblem {
-        LayerProblem {
-            is_too_large: matches!(error, ParametersError::TooLarge { .. }),
-            text: format!("can't be made: {error}"),
-        }
-    }
-}
-
-impl From<candle_core::Error> for LayerProblem {
-    fn from(error: candle_core::Error) -> LayerProblem {
-        LayerProblem::new(format!("can't be made: {error}"))
     }
 }

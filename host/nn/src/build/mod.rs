@@ -1,11 +1,27 @@
 //! Building a [`Network`](crate::Network) from a list of layers.
 //!
-//! - `builder`: names, shapes and errors; `build_layer`: the layers that contain no others
+//! - `builder`: names and shapes along a list; `outputs`: what the data's targets need; `problem`: errors
+//! - `blocks`: layers that contain others; `leaf`: those that don't, with `linear`, `convolutions`, `pooling`, `embeddings`,
+//!   `build_attention` and `rearranging` for groups of kinds
 //! - `var_builder`: models written with `candle_nn`
 
-mod build_layer;
+mod blocks;
+mod build_attention;
 mod builder;
+mod convolutions;
+mod embeddings;
+mod leaf;
+mod linear;
+mod outputs;
+mod pooling;
+mod problem;
+mod rearranging;
+#[cfg(test)]
+mod tests;
 mod var_builder;
 
-pub use builder::{LayerError, build};
+pub use builder::build;
+#[cfg(test)]
+pub(crate) use builder::untargeted;
+pub use problem::LayerError;
 pub use var_builder::with_var_builder;

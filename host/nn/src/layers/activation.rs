@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FusionRole, Layer};
 use crate::Pass;
+use crate::onnx::{Attribute, Graph, OnnxError, Value};
 use crate::ops::{self, Function};
 
 /// An elementwise nonlinearity.
@@ -17,6 +18,10 @@ pub enum Activation {
     Relu,
     /// x · Φ(x), with the error function (Hendrycks and Gimpel, 2016).
     Gelu,
+    /// The approximation of `gelu` by tanh: 0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))).
+    GeluTanh,
+    /// x · σ(1.702 · x).
+    QuickGelu,
     /// x · σ(x).
     Silu,
     /// The hyperbolic tangent.
@@ -33,6 +38,8 @@ impl Activation {
         match self {
             Activation::Relu => "relu",
             Activation::Gelu => "gelu",
+            Activation::GeluTanh => "gelu-tanh",
+            Activation::QuickGelu => "quick-gelu",
             Activation::Silu => "silu",
             Activation::Tanh => "tanh",
             Activation::Sigmoid => "sigmoid",
@@ -45,6 +52,8 @@ impl Activation {
         match self {
             Activation::Relu => Some(Function::Relu),
             Activation::Gelu => Some(Function::Gelu),
+            Activation::GeluTanh => Some(Function::GeluTanh),
+            Activation::QuickGelu => Some(Function::QuickGelu),
             Activation::Silu => Some(Function::Silu),
             Activation::Tanh | Activation::Sigmoid | Activation::Identity => None,
         }
@@ -55,6 +64,8 @@ impl Activation {
         match self {
             Activation::Relu => ops::relu(x),
             Activation::Gelu => ops::gelu(x),
+            Activation::GeluTanh => ops::gelu_tanh(x),
+            Activation::QuickGelu => ops::quick_gelu(x),
             Activation::Silu => ops::silu(x),
             Activation::Tanh => x.tanh(),
             Activation::Identity => Ok(x.clone()),
@@ -71,5 +82,30 @@ impl Layer for Activation {
 
     fn role(&self) -> FusionRole<'_> {
         FusionRole::Activation(*self)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let operator = match self {
+            Activation::Relu => "Relu",
+            Activation::Gelu => "Gelu",
+            Activation::Tanh => "Tanh",
+            Activation::Sigmoid => "Sigmoid",
+            Activation::Identity => return Ok(x.clone()),
+            Activation::GeluTanh => {
+                let form = [("approximate", Attribute::Text("tanh"))];
+                return Ok(graph.node("Gelu", &[x], &form));
+            }
+            Activation::QuickGelu => {
+                let factor = graph.number(1.702);
+                let scaled = graph.of_two("Mul", x, &factor);
+                let share = graph.node("Sigmoid", &[&scaled], &[]);
+                return Ok(graph.of_two("Mul", x, &share));
+            }
+            Activation::Silu => {
+                let share = graph.node("Sigmoid", &[x], &[]);
+                return Ok(graph.of_two("Mul", x, &share));
+            }
+        };
+        Ok(graph.node(operator, &[x], &[]))
     }
 }

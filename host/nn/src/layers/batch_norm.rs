@@ -5,6 +5,7 @@ use candle_core::{Result, Tensor, Var};
 use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
+use crate::onnx::{Attribute, Graph, OnnxError, Value};
 use crate::ops::{self, ChannelStatistics, StatisticsSource};
 use crate::parameters::{self, LearningRateScale, ParameterScope};
 use crate::running_statistics::RunningStatistics;
@@ -166,5 +167,14 @@ impl Layer for BatchNorm {
 
     fn role(&self) -> FusionRole<'_> {
         FusionRole::BatchNorm(self)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let running = &self.running;
+        let weights = [&self.weight, &self.bias, &running.mean, &running.variance];
+        let [weight, bias, mean, variance] = weights.map(|weight| graph.weight(weight));
+        let options = [("epsilon", Attribute::Float(self.epsilon))];
+        let inputs = [x, &weight, &bias, &mean, &variance];
+        Ok(graph.node("BatchNormalization", &inputs, &options))
     }
 }

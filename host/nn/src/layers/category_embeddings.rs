@@ -4,6 +4,7 @@ use candle_core::{DType, Result, Tensor};
 
 use super::Layer;
 use crate::init::Init;
+use crate::onnx::{ElementType, Graph, OnnxError, Value};
 use crate::parameters::{ParameterScope, ParametersError};
 use crate::{Pass, ops};
 
@@ -89,6 +90,32 @@ impl Layer for CategoryEmbeddings {
         });
         let parts = parts.collect::<Result<Vec<Tensor>>>()?;
         Tensor::cat(&parts, 1)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let parts: Vec<Value> = self
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Numbers { start, count } => graph.narrow(x, 1, *start, *count),
+                Part::Category { place, table } => {
+                    let number = graph.narrow(x, 1, *place, 1);
+                    let number = graph.node("Round", &[&number], &[]);
+                    let zero = graph.number(0.0);
+                    let is_known = graph.of_two("Greater", &number, &zero);
+                    let is_known = graph.cast(&is_known, ElementType::Float);
+                    let one = graph.number(1.0);
+                    let row = graph.of_two("Sub", &number, &one);
+                    let row = graph.node("Relu", &[&row], &[]);
+                    let row = graph.cast(&row, ElementType::Int);
+                    let row = graph.reshape(&row, &[-1]);
+                    let table = graph.weight(table);
+                    let vectors = graph.of_two("Gather", &table, &row);
+                    graph.of_two("Mul", &vectors, &is_known)
+                }
+            })
+            .collect();
+        Ok(graph.joined(&parts, 1))
     }
 }
 

@@ -5,6 +5,7 @@ use candle_core::{Result, Tensor};
 use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
+use crate::onnx::{Attribute, Graph, OnnxError, Value};
 use crate::ops::{self, After, Window};
 use crate::parameters::{self, ParameterScope};
 
@@ -110,6 +111,29 @@ impl Conv2d {
     }
 }
 
+impl Conv2d {
+    /// Its operation in a graph of ONNX: sizes of kernel, stride, padding and dilation for each dimension.
+    fn in_onnx(&self, graph: &mut Graph, x: &Value, sizes: [Vec<usize>; 4]) -> Value {
+        let weight = graph.weight(&self.weight);
+        let bias = self.bias.as_ref().map(|bias| graph.weight(bias));
+        let [kernel, stride, padding, dilation] = sizes.map(|sizes| of_sizes(&sizes));
+        let options = [
+            ("kernel_shape", Attribute::Ints(kernel)),
+            ("strides", Attribute::Ints(stride)),
+            // Before and after.
+            ("pads", Attribute::Ints(padding.repeat(2))),
+            ("dilations", Attribute::Ints(dilation)),
+            ("group", Attribute::Int(self.groups as i64)),
+        ];
+        let inputs: Vec<&Value> = [x, &weight].into_iter().chain(&bias).collect();
+        graph.node("Conv", &inputs, &options)
+    }
+}
+
+fn of_sizes(sizes: &[usize]) -> Vec<i64> {
+    sizes.iter().map(|&size| size as i64).collect()
+}
+
 impl Layer for Conv2d {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Conv2d::forward(self, x)
@@ -117,6 +141,18 @@ impl Layer for Conv2d {
 
     fn role(&self) -> FusionRole<'_> {
         FusionRole::Conv2d(self)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let Window {
+            kernel,
+            stride,
+            padding,
+            dilation,
+        } = self.window;
+        let both = |(height, width)| vec![height, width];
+        let sizes = [both(kernel), both(stride), both(padding), both(dilation)];
+        Ok(self.in_onnx(graph, x, sizes))
     }
 }
 
@@ -153,5 +189,16 @@ impl Conv1d {
 impl Layer for Conv1d {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Conv1d::forward(self, x)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let Window {
+            kernel,
+            stride,
+            padding,
+            dilation,
+        } = self.0.window;
+        let sizes = [kernel, stride, padding, dilation].map(|(_, width)| vec![width]);
+        Ok(self.0.in_onnx(graph, x, sizes))
     }
 }

@@ -5,13 +5,15 @@ use candle_core::{Result, Tensor};
 use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
-use crate::ops::{self, Function};
+use crate::onnx::{Graph, OnnxError, Value};
+use crate::ops::{self, Function, WeightOrder};
 use crate::parameters::{self, ParameterScope};
 
 /// y = x · Wᵀ + b over the last dimension, with PyTorch's shapes, names and initialisation.
 #[derive(Clone, Debug)]
 pub struct Linear {
     weight: Tensor,
+    order: WeightOrder,
     bias: Option<Tensor>,
 }
 
@@ -22,6 +24,8 @@ pub struct LinearOptions {
     pub bias: bool,
     /// Initialisation of the weight; PyTorch's default if none.
     pub init: Option<Init>,
+    /// Order of the weight's dimensions.
+    pub order: WeightOrder,
 }
 
 impl Default for LinearOptions {
@@ -29,12 +33,13 @@ impl Default for LinearOptions {
         LinearOptions {
             bias: true,
             init: None,
+            order: WeightOrder::default(),
         }
     }
 }
 
 impl Linear {
-    /// Creates a layer that registers `weight` (outputs, inputs) and `bias` (outputs).
+    /// Creates a layer that registers `weight` (outputs, inputs), or in the order of its options, and `bias` (outputs).
     pub fn new(
         scope: &mut ParameterScope<'_>,
         inputs: usize,
@@ -51,23 +56,82 @@ impl Linear {
         options: LinearOptions,
     ) -> std::result::Result<Self, parameters::ParametersError> {
         let init = options.init.unwrap_or_else(Init::linear_weight);
-        let weight = scope.parameter("weight", &[outputs, inputs], init)?;
-        let bias = if options.bias {
+        let LinearOptions { bias, order, .. } = options;
+        let init = match order {
+            WeightOrder::OutputsInputs => init,
+            WeightOrder::InputsOutputs => init.of_transposed(inputs, outputs),
+        };
+        let weight = scope.parameter("weight", &order.shape(inputs, outputs), init)?;
+        let bias = if bias {
             Some(scope.parameter("bias", &[outputs], Init::linear_bias(inputs))?)
         } else {
             None
         };
-        Ok(Linear { weight, bias })
+        Ok(Linear {
+            weight,
+            order,
+            bias,
+        })
+    }
+
+    /// Creates a layer that uses another's weight, in the order of its options, and registers a `bias` alone, if it has one.
+    /// The weight is a matrix.
+    pub fn tied(
+        scope: &mut ParameterScope<'_>,
+        weight: Tensor,
+        options: LinearOptions,
+    ) -> std::result::Result<Self, parameters::ParametersError> {
+        let (inputs, outputs) = match (weight.dims(), options.order) {
+            (&[outputs, inputs], WeightOrder::OutputsInputs)
+            | (&[inputs, outputs], WeightOrder::InputsOutputs) => (inputs, outputs),
+            _ => (0, 0),
+        };
+        let bias = match options.bias {
+            true => Some(scope.parameter("bias", &[outputs], Init::linear_bias(inputs))?),
+            false => None,
+        };
+        Ok(Linear {
+            weight,
+            order: options.order,
+            bias,
+        })
+    }
+
+    /// Returns the weight, of the shape of its order.
+    pub fn weight(&self) -> &Tensor {
+        &self.weight
     }
 
     /// Maps (…, inputs) to (…, outputs).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        ops::linear(x, &self.weight, self.bias.as_ref())
+        ops::linear_with(x, (&self.weight, self.order), self.bias.as_ref(), None)
+    }
+
+    /// Its operations in a graph of ONNX.
+    pub(super) fn in_onnx(&self, graph: &mut Graph, x: &Value) -> Value {
+        let weight = graph.weight(&self.weight);
+        let weight = match self.order {
+            WeightOrder::OutputsInputs => graph.transpose(&weight, &[1, 0]),
+            WeightOrder::InputsOutputs => weight,
+        };
+        let y = graph.of_two("MatMul", x, &weight);
+        match &self.bias {
+            Some(bias) => {
+                let bias = graph.weight(bias);
+                graph.of_two("Add", &y, &bias)
+            }
+            None => y,
+        }
     }
 
     /// Runs [`forward`](Linear::forward) and an activation function in the same operation.
     pub fn forward_then(&self, x: &Tensor, function: Function) -> Result<Tensor> {
-        let y = ops::linear_then(x, &self.weight, self.bias.as_ref(), function)?;
+        let y = ops::linear_with(
+            x,
+            (&self.weight, self.order),
+            self.bias.as_ref(),
+            Some(function),
+        )?;
         if function != Function::Relu && y.track_op() {
             // Its derivatives.
             ops::keeps(y.elem_count() * y.dtype().size_in_bytes());
@@ -83,5 +147,9 @@ impl Layer for Linear {
 
     fn role(&self) -> FusionRole<'_> {
         FusionRole::Linear(self)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        Ok(self.in_onnx(graph, x))
     }
 }

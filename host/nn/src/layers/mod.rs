@@ -14,23 +14,37 @@ mod embedding;
 mod linear;
 mod norm;
 mod pool;
+mod positions;
+mod rearranging;
+#[cfg(test)]
+mod reference_tests;
 mod rotary;
+mod scale;
 #[cfg(test)]
 mod tests;
 
 use candle_core::{Result, Tensor};
 
+use crate::onnx::{Graph, OnnxError, Value};
+
 pub use activation::Activation;
-pub use attention::{Attention, AttentionOptions};
+pub use attention::{
+    Attention, AttentionOptions, AttentionProjections, HeadSizes, ProjectionOptions,
+    QueryNormOptions,
+};
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use category_embeddings::CategoryEmbeddings;
 pub use conv::{Conv1d, Conv2d, ConvOptions};
-pub use dropout::Dropout;
-pub use embedding::{Embedding, PositionEmbedding};
+pub use dropout::{DropPath, Dropout};
+pub(crate) use embedding::NamedTokens;
+pub use embedding::{Embedding, EmbeddingOptions};
 pub use linear::{Linear, LinearOptions};
-pub use norm::{LayerNorm, RmsNorm};
+pub use norm::{GroupNorm, LayerNorm, RmsNorm};
 pub use pool::Pool2d;
+pub use positions::{ClassToken, PositionEmbedding, SelectPosition};
+pub(crate) use rearranging::Rearrangement;
 pub use rotary::Rotary;
+pub use scale::Scale;
 
 use super::Pass;
 
@@ -38,6 +52,16 @@ use super::Pass;
 pub trait Layer: Send {
     /// Returns the output for a batch, whose first dimension is the batch.
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
+
+    /// Adds the layer's operations, as in evaluation, to a graph of ONNX; `x` is its input. A layer without this is an
+    /// error of the export that names it.
+    ///
+    /// # Errors
+    ///
+    /// If ONNX's operations can't say it.
+    fn onnx(&self, graph: &mut Graph, _x: &Value) -> std::result::Result<Value, OnnxError> {
+        Err(OnnxError::of(graph, "it says no operations of ONNX"))
+    }
 
     /// Returns the layer's kind for fusion with adjacent layers.
     fn role(&self) -> FusionRole<'_> {
@@ -60,13 +84,4 @@ pub enum FusionRole<'a> {
     Pool2d(Pool2d),
     /// A layer that is never fused.
     Other,
-}
-
-/// A layer without state, given as a function.
-pub struct Stateless<F>(pub F);
-
-impl<F: Fn(&Tensor) -> Result<Tensor> + Send> Layer for Stateless<F> {
-    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
-        (self.0)(x)
-    }
 }

@@ -1,9 +1,10 @@
-//! Normalisation of each position: layer norm and RMS norm.
+//! Normalisation of each position: layer norm and RMS norm; and of groups of channels.
 
 use candle_core::{Result, Tensor};
 
 use super::Layer;
 use crate::init::Init;
+use crate::onnx::{Attribute, Graph, OnnxError, Value};
 use crate::parameters::{self, ParameterScope};
 use crate::{Pass, ops};
 
@@ -39,6 +40,15 @@ impl Layer for LayerNorm {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         LayerNorm::forward(self, x)
     }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let (weight, bias) = (graph.weight(&self.weight), graph.weight(&self.bias));
+        let options = [
+            ("axis", Attribute::Int(-1)),
+            ("epsilon", Attribute::Float(self.epsilon)),
+        ];
+        Ok(graph.node("LayerNormalization", &[x, &weight, &bias], &options))
+    }
 }
 
 /// Root mean square normalisation over the last dimension (Zhang and Sennrich, 2019).
@@ -67,8 +77,83 @@ impl RmsNorm {
     }
 }
 
+impl RmsNorm {
+    /// Its operations in a graph of ONNX, which has none for it in this version.
+    pub(super) fn in_onnx(&self, graph: &mut Graph, x: &Value) -> Value {
+        let squares = graph.of_two("Mul", x, x);
+        let last = graph.ints(&[-1]);
+        let mean = graph.of_two("ReduceMean", &squares, &last);
+        let epsilon = graph.number(self.epsilon);
+        let mean = graph.of_two("Add", &mean, &epsilon);
+        let size = graph.node("Sqrt", &[&mean], &[]);
+        let y = graph.of_two("Div", x, &size);
+        let weight = graph.weight(&self.weight);
+        graph.of_two("Mul", &y, &weight)
+    }
+}
+
 impl Layer for RmsNorm {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         RmsNorm::forward(self, x)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        Ok(self.in_onnx(graph, x))
+    }
+}
+
+/// Normalisation of groups of channels (Wu and He, 2018), over all elements of a group in a sample.
+#[derive(Clone, Debug)]
+pub struct GroupNorm {
+    weight: Tensor,
+    bias: Tensor,
+    groups: usize,
+    epsilon: f64,
+}
+
+impl GroupNorm {
+    /// Creates a layer that registers `weight` (ones) and `bias` (zeros) of each channel, a multiple of the groups. PyTorch's ε
+    /// is 1e-5.
+    pub fn new(
+        scope: &mut ParameterScope<'_>,
+        groups: usize,
+        channels: usize,
+        epsilon: f64,
+    ) -> std::result::Result<Self, parameters::ParametersError> {
+        Ok(GroupNorm {
+            weight: scope.parameter("weight", &[channels], Init::ONES)?,
+            bias: scope.parameter("bias", &[channels], Init::ZEROS)?,
+            groups,
+            epsilon,
+        })
+    }
+
+    /// Maps (batch, channels, …) to the same shape.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        ops::group_norm([x, &self.weight, &self.bias], self.groups, self.epsilon)
+    }
+}
+
+impl Layer for GroupNorm {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        GroupNorm::forward(self, x)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let groups = graph.reshape(x, &[0, self.groups as i64, -1]);
+        let [ones, zeros] =
+            [1.0, 0.0].map(|number| graph.numbers(&vec![number; self.groups], &[self.groups]));
+        let options = [("epsilon", Attribute::Float(self.epsilon))];
+        let normed = graph.node("InstanceNormalization", &[&groups, &ones, &zeros], &options);
+        let shape = graph.node("Shape", &[x], &[]);
+        // A number for each channel, whatever comes after the channels.
+        let flat = graph.reshape(&normed, &[0, self.weight.dims1()? as i64, -1]);
+        let [weight, bias] = [&self.weight, &self.bias].map(|weight| {
+            let weight = graph.weight(weight);
+            graph.reshape(&weight, &[1, -1, 1])
+        });
+        let scaled = graph.of_two("Mul", &flat, &weight);
+        let shifted = graph.of_two("Add", &scaled, &bias);
+        Ok(graph.of_two("Reshape", &shifted, &shape))
     }
 }

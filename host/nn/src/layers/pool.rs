@@ -4,6 +4,7 @@ use candle_core::{Result, Tensor};
 
 use super::{FusionRole, Layer};
 use crate::Pass;
+use crate::onnx::{Attribute, Graph, OnnxError, Value};
 use crate::ops::{PoolKind, Windows, pool2d};
 
 /// Maximum or mean over windows of (…, height, width).
@@ -75,6 +76,37 @@ impl Pool2d {
     }
 }
 
+/// Pools one dimension into `count` windows: each from ⌊i · size / count⌋ to ⌈(i + 1) · size / count⌉, whatever the size.
+fn adaptive_in_onnx(
+    graph: &mut Graph,
+    x: &Value,
+    kind: PoolKind,
+    dimension: i64,
+    count: usize,
+) -> Value {
+    let operator = match kind {
+        PoolKind::Max => "ReduceMax",
+        PoolKind::Mean => "ReduceMean",
+    };
+    let size = graph.size(x, dimension);
+    let (axis, divisor) = (graph.ints(&[dimension]), graph.ints(&[count as i64]));
+    let up = graph.ints(&[count as i64 - 1]);
+    let windows: Vec<Value> = (0..count as i64)
+        .map(|index| {
+            let [start, end] = [index, index + 1].map(|index| {
+                let index = graph.ints(&[index]);
+                graph.of_two("Mul", &size, &index)
+            });
+            let start = graph.of_two("Div", &start, &divisor);
+            let end = graph.of_two("Add", &end, &up);
+            let end = graph.of_two("Div", &end, &divisor);
+            let window = graph.node("Slice", &[x, &start, &end, &axis], &[]);
+            graph.of_two(operator, &window, &axis)
+        })
+        .collect();
+    graph.joined(&windows, dimension)
+}
+
 impl Layer for Pool2d {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Pool2d::forward(self, x)
@@ -82,5 +114,45 @@ impl Layer for Pool2d {
 
     fn role(&self) -> FusionRole<'_> {
         FusionRole::Pool2d(*self)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        Ok(match *self {
+            Pool2d::Sliding {
+                kind,
+                kernel,
+                stride,
+                padding,
+            } => {
+                let both = |(height, width): (usize, usize)| vec![height as i64, width as i64];
+                let mut options = vec![
+                    ("kernel_shape", Attribute::Ints(both(kernel))),
+                    ("strides", Attribute::Ints(both(stride))),
+                    // Before and after.
+                    ("pads", Attribute::Ints(both(padding).repeat(2))),
+                ];
+                match kind {
+                    PoolKind::Max => graph.node("MaxPool", &[x], &options),
+                    PoolKind::Mean => {
+                        options.push(("count_include_pad", Attribute::Int(1)));
+                        graph.node("AveragePool", &[x], &options)
+                    }
+                }
+            }
+            Pool2d::Adaptive { kind, size: (1, 1) } => {
+                let operator = match kind {
+                    PoolKind::Max => "GlobalMaxPool",
+                    PoolKind::Mean => "GlobalAveragePool",
+                };
+                graph.node(operator, &[x], &[])
+            }
+            Pool2d::Adaptive {
+                kind,
+                size: (height, width),
+            } => {
+                let rows = adaptive_in_onnx(graph, x, kind, -2, height);
+                adaptive_in_onnx(graph, &rows, kind, -1, width)
+            }
+        })
     }
 }

@@ -1,62 +1,60 @@
 //! Rotary position embeddings.
 
-use candle_core::{D, DType, Device, Result, Tensor};
+use candle_core::{Result, Tensor, bail};
 
-use crate::precision::widened;
+use crate::ops::{self, RotaryTable, Rotation, TokenPositions};
 
-/// Rotary position embedding (Su et al., 2021): rotates pairs of elements from the two halves of a
-/// vector, by angles that grow with the position. candle's `rope` has no gradient.
+/// Rotary position embedding (Su et al., 2021): turns pairs of elements from the two halves of a vector, by angles that grow with the
+/// position. candle's `rope` has no gradient. Clones share their angles.
 #[derive(Clone, Debug)]
 pub struct Rotary {
-    /// Shape (positions, width / 2).
-    cosines: Tensor,
-    sines: Tensor,
+    table: RotaryTable,
 }
 
 impl Rotary {
-    /// Creates the tables for vectors of an even `width` and this many positions; `base` is usually 10,000.
-    pub fn new(
-        positions: usize,
-        width: usize,
-        base: f64,
-        dtype: DType,
-        device: &Device,
-    ) -> Result<Rotary> {
+    /// Angles for vectors of an even `width` and this many positions; `base` is usually 10,000.
+    pub fn new(positions: usize, width: usize, base: f64) -> Result<Rotary> {
         if !width.is_multiple_of(2) {
-            candle_core::bail!("rotary positions want an even width, found {width}")
+            bail!("rotary positions want an even width, found {width}")
         }
-        let half = width / 2;
-        let angles = (0..positions * half).map(|index| {
-            let (position, pair) = (index / half, index % half);
-            position as f64 / base.powf(2.0 * pair as f64 / width as f64)
-        });
-        let angles: Vec<f64> = angles.collect();
-        let table = |of: fn(f64) -> f64| {
-            let values: Vec<f64> = angles.iter().copied().map(of).collect();
-            Tensor::from_vec(values, (positions, half), device)?.to_dtype(dtype)
-        };
-        Ok(Rotary {
-            cosines: table(f64::cos)?,
-            sines: table(f64::sin)?,
-        })
+        let steps = (0..width / 2).map(|pair| 1.0 / base.powf(2.0 * pair as f64 / width as f64));
+        Ok(Rotary::of_steps(positions, steps.collect()))
     }
 
-    /// Maps (…, length, width) to the same shape.
+    /// Angles from that of each pair at position 1. With fewer pairs than half of a vector's elements, only its first elements are
+    /// turned.
+    pub fn of_steps(positions: usize, steps: Vec<f64>) -> Rotary {
+        Rotary {
+            table: RotaryTable::new(positions, steps),
+        }
+    }
+
+    pub(super) fn table(&self) -> &RotaryTable {
+        &self.table
+    }
+
+    /// The rotation of tokens at these positions.
+    pub fn at(&self, positions: TokenPositions) -> Rotation {
+        Rotation {
+            table: self.table.clone(),
+            positions,
+        }
+    }
+
+    /// Maps (…, length, width) to the same shape, of the first `length` positions.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let &[.., length, width] = x.dims() else {
-            candle_core::bail!(
+            bail!(
                 "rotary positions want (…, length, width), found {:?}",
                 x.dims()
             )
         };
-        let cosines = self.cosines.narrow(0, 0, length)?;
-        let sines = self.sines.narrow(0, 0, length)?;
-        let dtype = x.dtype();
-        let x = &widened(x)?;
-        let first = x.narrow(D::Minus1, 0, width / 2)?;
-        let second = x.narrow(D::Minus1, width / 2, width / 2)?;
-        let turned_first = (first.broadcast_mul(&cosines)? - second.broadcast_mul(&sines)?)?;
-        let turned_second = (second.broadcast_mul(&cosines)? + first.broadcast_mul(&sines)?)?;
-        Tensor::cat(&[turned_first, turned_second], D::Minus1)?.to_dtype(dtype)
+        let rows = x.elem_count() / (length * width).max(1);
+        let turned = ops::rotated(
+            &ops::reshape(x, (rows, length, width))?,
+            1,
+            &self.at(TokenPositions::From(0)),
+        )?;
+        ops::reshape(&turned, x.shape())
     }
 }

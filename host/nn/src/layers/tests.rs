@@ -7,7 +7,9 @@ use crate::ops::{self, PoolKind, StatisticsSource, Window, Windows};
 use crate::parameters::Parameters;
 use crate::random;
 use crate::{Inputs, Targets};
-use crate::{LayerConfig, Model, Network, Pass, PassPosition, Signal, build};
+use crate::{
+    LayerConfig, LayerKind, LinearConfig, Model, Network, Pass, PassPosition, Plain, Signal, build,
+};
 
 /// Standard normal values, keyed by a name.
 fn random(name: &str, shape: &[usize]) -> Tensor {
@@ -86,13 +88,13 @@ fn single(config: &serde_json::Value, input: &Signal) -> (Network, Parameters) {
     let layer: LayerConfig = serde_json::from_value(config.clone()).expect("a layer");
     let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
     // Its output is flattened, and a linear layer reduces it to a scalar.
-    let flatten = LayerConfig::Flatten { name: None };
-    let head = LayerConfig::Linear {
-        name: Some("head".to_owned()),
+    let flatten = LayerConfig::new(LayerKind::Flatten(Plain {}));
+    let head = LinearConfig {
         outputs: Some(2),
-        bias: false,
-        init: None,
+        bias: Some(false),
+        ..LinearConfig::default()
     };
+    let head = LayerConfig::named("head", head);
     let targets = Targets::Class(vec!["a".to_owned(), "b".to_owned()]);
     let network = build(&[layer, flatten, head], &mut parameters, input, &targets);
     for parameter in parameters.trainable() {
@@ -236,6 +238,11 @@ fn layers_over_vectors_and_sequences_have_right_gradients() {
         layer!("attention", "heads": 2),
         layer!("attention", "heads": 2, "causal": true, "bias": false),
         layer!("attention", "heads": 2, "causal": true, "rotary": true, "dropout": 0.3),
+        layer!("attention", "heads": 2, "kv_heads": 1, "causal": true, "window": 2, "scale": 0.3, "transposed": true,
+            "bias": {"output": false}),
+        layer!("attention", "heads": 4, "kv_heads": 2, "head_width": 2, "query_norm": {}, "dropout": 0.2,
+            "rotary": {"base": 100, "scaling": {"kind": "linear", "factor": 2}},
+            "projections": {"query": "q", "key": "k", "value": "v", "output": "o.dense"}),
         layer!("conv1d", "channels": 4, "kernel": 2),
         layer!("conv1d", "channels": 3, "kernel": 3, "stride": 2, "padding": 2, "groups": 3),
         layer!("batch-norm"),
@@ -613,8 +620,7 @@ fn dropout_is_off_outside_training_and_the_same_for_the_same_moment() {
 
 #[test]
 fn rotary_positions_turn_pairs_and_keep_lengths() {
-    let rotary = super::Rotary::new(3, 4, 10_000.0, DType::F64, &sconce_ops::device::for_tests())
-        .expect("rotary");
+    let rotary = super::Rotary::new(3, 4, 10_000.0).expect("rotary");
     let x = random("x", &[1, 3, 4]);
     let (given, turned) = (values(&x), values(&rotary.forward(&x).expect("forward")));
     close(&turned[..4], &given[..4]);
@@ -627,9 +633,7 @@ fn rotary_positions_turn_pairs_and_keep_lengths() {
             close(&[y[pair], y[pair + 2]], &[first, second]);
         }
     }
-    assert!(
-        super::Rotary::new(3, 5, 10_000.0, DType::F64, &sconce_ops::device::for_tests()).is_err()
-    );
+    assert!(super::Rotary::new(3, 5, 10_000.0).is_err());
 }
 
 #[test]
@@ -660,6 +664,7 @@ fn an_init_of_ones_is_ones() {
     let options = super::LinearOptions {
         bias: false,
         init: Some(Init::ONES),
+        ..super::LinearOptions::default()
     };
     super::Linear::with(&mut parameters.scope("a"), 2, 3, options).expect("a layer");
     assert_eq!(parameters.len(), 1);

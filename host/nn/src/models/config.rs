@@ -1,10 +1,13 @@
 //! Models in the manifest.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ConvnetConfig, GptConfig, MlpConfig, ResnetConfig, VitConfig, convnet, gpt, mlp, resnet, vit,
+    ConvnetConfig, FamilyNames, GptConfig, MlpConfig, ResnetConfig, TransformersConfig,
+    TransformersError, VitConfig, convnet, gpt, mlp, resnet, vit,
 };
 use crate::config::LayerConfig;
 use crate::parameters::Parameters;
@@ -24,6 +27,8 @@ pub enum ModelConfig {
     Vit(VitConfig),
     /// A decoder-only transformer for text.
     Gpt(GptConfig),
+    /// A model of `transformers`, described by its own `config.json`.
+    Transformers(TransformersConfig),
     /// A list of layers that run in order.
     Sequential(SequentialConfig),
 }
@@ -43,6 +48,9 @@ pub enum ModelError {
     /// A layer does not fit.
     #[error(transparent)]
     Layer(#[from] LayerError),
+    /// The `config.json` of a model of `transformers` describes none that can be built.
+    #[error(transparent)]
+    Transformers(#[from] TransformersError),
     /// A hidden layer has no outputs; its index.
     #[error("`hidden[{0}]` is 0: a layer needs at least one output")]
     EmptyLayer(usize),
@@ -57,15 +65,52 @@ pub enum ModelError {
 }
 
 impl ModelConfig {
-    /// Returns the layers of the model, for samples like `input`.
-    pub fn layers(&self, input: &Signal) -> Vec<LayerConfig> {
-        match self {
+    /// Returns the layers of the model, for samples like `input` and targets like `targets`.
+    ///
+    /// # Errors
+    ///
+    /// If a `config.json` describes no model that can be built.
+    pub fn layers(
+        &self,
+        input: &Signal,
+        targets: &Targets,
+    ) -> Result<Vec<LayerConfig>, TransformersError> {
+        Ok(match self {
             ModelConfig::Mlp(config) => mlp(config, input),
             ModelConfig::Convnet(config) => convnet(config),
             ModelConfig::Resnet(config) => resnet(config),
             ModelConfig::Vit(config) => vit(config),
             ModelConfig::Gpt(config) => gpt(config),
+            ModelConfig::Transformers(config) => config.layers(input, targets)?,
             ModelConfig::Sequential(config) => config.layers.clone(),
+        })
+    }
+
+    /// Reads the files that the model's description names, relative to `base`, into it.
+    ///
+    /// # Errors
+    ///
+    /// If one can't be read.
+    pub fn read_files(&mut self, base: &Path) -> Result<(), TransformersError> {
+        match self {
+            ModelConfig::Transformers(config) => config.read(base),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what is doubtful in the model's description.
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            ModelConfig::Transformers(config) => config.warnings(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the names in files of such models' weights, where they differ from the parameters' names.
+    pub fn family_names(&self) -> FamilyNames {
+        match self {
+            ModelConfig::Transformers(config) => config.names(),
+            _ => FamilyNames::default(),
         }
     }
 
@@ -91,7 +136,7 @@ impl ModelConfig {
             ModelConfig::Resnet(_) => ("resnet", "images"),
             ModelConfig::Vit(_) => ("vit", "images"),
             ModelConfig::Gpt(_) => ("gpt", "tokens of text"),
-            ModelConfig::Sequential(_) => return None,
+            ModelConfig::Transformers(_) | ModelConfig::Sequential(_) => return None,
         };
         (!models.contains(&kind)).then(|| {
             format!(
@@ -121,7 +166,12 @@ impl ModelConfig {
         {
             return Err(ModelError::EmptyLayer(empty));
         }
-        Ok(build(&self.layers(input), parameters, input, targets)?)
+        Ok(build(
+            &self.layers(input, targets)?,
+            parameters,
+            input,
+            targets,
+        )?)
     }
 }
 

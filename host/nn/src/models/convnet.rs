@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{activation, dropout, flatten, linear};
-use crate::{Activation, Extent, LayerConfig};
+use crate::{
+    Activation, BatchNormConfig, Conv2dConfig, Extent, LayerConfig, LayerKind, PoolConfig,
+};
 
 /// A convolutional network: blocks of convolution, nonlinearity and pooling, then linear layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,34 +73,23 @@ pub fn convnet(config: &ConvnetConfig) -> Vec<LayerConfig> {
 }
 
 fn block(config: &ConvnetConfig, number: usize, channels: usize, layers: &mut Vec<LayerConfig>) {
-    layers.push(LayerConfig::Conv2d {
-        name: Some(format!("conv{number}")),
-        channels,
+    let conv = Conv2dConfig {
         kernel: config.kernel,
-        stride: Extent::Both(1),
         padding: config.padding,
-        dilation: Extent::Both(1),
-        groups: 1,
         bias: !config.batch_norm,
-        init: None,
-    });
+        ..Conv2dConfig::new(channels, 1)
+    };
+    layers.push(LayerConfig::named(format!("conv{number}"), conv));
     if config.batch_norm {
-        layers.push(LayerConfig::BatchNorm {
-            name: Some(format!("bn{number}")),
-            momentum: 0.1,
-            epsilon: 1e-5,
-        });
+        let norm = BatchNormConfig::default();
+        layers.push(LayerConfig::named(format!("bn{number}"), norm));
     }
     let function = config.conv_activation.unwrap_or(config.activation);
     if function != Activation::Identity {
         layers.push(activation(format!("conv{number}_act"), function));
     }
     if config.pool > 1 {
-        layers.push(LayerConfig::MaxPool2d {
-            name: Some(format!("pool{number}")),
-            kernel: Extent::Both(config.pool),
-            stride: None,
-            padding: Extent::Both(0),
-        });
+        let pool = LayerKind::MaxPool2d(PoolConfig::new(config.pool));
+        layers.push(LayerConfig::named(format!("pool{number}"), pool));
     }
 }

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::dropout;
 use super::transformer::{Block, Norm, Positions};
-use crate::{Activation, InitConfig, LayerConfig};
+use crate::{
+    Activation, EmbeddingConfig, InitConfig, LayerConfig, LinearConfig, PositionEmbeddingConfig,
+};
 
 /// A decoder-only transformer: every position predicts the next token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,16 +68,18 @@ pub fn gpt(config: &GptConfig) -> Vec<LayerConfig> {
     let init = config
         .init_std
         .map(|std| InitConfig::Normal { mean: 0.0, std });
-    let mut layers = vec![LayerConfig::Embedding {
-        name: Some("tok".to_owned()),
-        width: config.width,
+    let tokens = EmbeddingConfig {
+        width: Some(config.width),
         init,
-    }];
+        ..EmbeddingConfig::default()
+    };
+    let mut layers = vec![LayerConfig::named("tok", tokens)];
     if config.positions == Positions::Learned {
-        layers.push(LayerConfig::PositionEmbedding {
-            name: Some("pos".to_owned()),
+        let positions = PositionEmbeddingConfig {
             init,
-        });
+            ..PositionEmbeddingConfig::default()
+        };
+        layers.push(LayerConfig::named("pos", positions));
     }
     if config.dropout > 0.0 {
         layers.push(dropout("drop", config.dropout));
@@ -95,11 +99,11 @@ pub fn gpt(config: &GptConfig) -> Vec<LayerConfig> {
     };
     layers.extend((0..config.layers).map(|index| block.layer(index)));
     layers.push(config.norm.layer("ln"));
-    layers.push(LayerConfig::Linear {
-        name: Some("head".to_owned()),
-        outputs: None,
-        bias: false,
+    let head = LinearConfig {
+        bias: Some(false),
         init,
-    });
+        ..LinearConfig::default()
+    };
+    layers.push(LayerConfig::named("head", head));
     layers
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{activation, dropout, flatten, linear};
-use crate::{Activation, Inputs, LayerConfig, Signal};
+use crate::{Activation, EmbedCategoriesConfig, Inputs, LayerConfig, Signal};
 
 /// A multi-layer perceptron: linear layers `fc1`, `fc2`, … with a nonlinearity between them. Inputs
 /// of any shape are flattened, categories to embed replaced by the vectors of a layer `embed`.
@@ -41,11 +41,11 @@ impl Default for MlpConfig {
 pub fn mlp(config: &MlpConfig, input: &Signal) -> Vec<LayerConfig> {
     let mut layers = Vec::new();
     if matches!(input.content, Inputs::Columns(_)) {
-        layers.push(LayerConfig::EmbedCategories {
-            name: Some("embed".to_owned()),
-            width: config.embedding_width,
-            init: None,
-        });
+        let (width, init) = (config.embedding_width, None);
+        layers.push(LayerConfig::named(
+            "embed",
+            EmbedCategoriesConfig { width, init },
+        ));
     } else if input.shape.len() != 1 {
         layers.push(flatten());
     }

@@ -6,41 +6,42 @@ mod gpt;
 mod mlp;
 mod resnet;
 mod transformer;
+mod transformers;
 mod vit;
 
 pub use config::{ModelConfig, ModelError, SequentialConfig};
 pub use convnet::{ConvnetConfig, convnet};
 pub use gpt::{GptConfig, gpt};
 pub use mlp::{MlpConfig, mlp};
-pub use resnet::{ResnetConfig, Stem, resnet};
+pub use resnet::{ResidualBlock, ResnetConfig, Stem, resnet};
 pub use transformer::{Norm, Positions};
+pub use transformers::{
+    ConfigSource, FamilyNames, Head, TiedName, TransformersConfig, TransformersError,
+};
 pub use vit::{VitConfig, vit};
 
-use super::{Activation, LayerConfig};
+use crate::{
+    Activation, ActivationConfig, DropoutConfig, LayerConfig, LayerKind, LinearConfig, Plain,
+};
 
 fn linear(name: impl Into<String>, outputs: Option<usize>) -> LayerConfig {
-    LayerConfig::Linear {
-        name: Some(name.into()),
-        outputs,
-        bias: true,
-        init: None,
-    }
+    LayerConfig::named(
+        name,
+        LinearConfig {
+            outputs,
+            ..LinearConfig::default()
+        },
+    )
 }
 
 fn activation(name: impl Into<String>, function: Activation) -> LayerConfig {
-    LayerConfig::Activation {
-        name: Some(name.into()),
-        function,
-    }
+    LayerConfig::named(name, ActivationConfig { function })
 }
 
 fn flatten() -> LayerConfig {
-    LayerConfig::Flatten { name: None }
+    LayerConfig::new(LayerKind::Flatten(Plain {}))
 }
 
 fn dropout(name: impl Into<String>, share: f64) -> LayerConfig {
-    LayerConfig::Dropout {
-        name: Some(name.into()),
-        share,
-    }
+    LayerConfig::named(name, DropoutConfig { share })
 }

@@ -1,12 +1,15 @@
-//! Residual networks with basic blocks (He et al., 2016), with torchvision's names.
+//! Residual networks with basic blocks or bottlenecks (He et al., 2016), with torchvision's names.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{activation, flatten, linear};
-use crate::{Activation, Extent, InitConfig, LayerConfig};
+use crate::{
+    Activation, AdaptivePoolConfig, BatchNormConfig, Conv2dConfig, Extent, InitConfig, LayerConfig,
+    LayerKind, PoolConfig, ResidualConfig,
+};
 
-/// A residual network of basic blocks. The default is ResNet-18 with a stem for small images.
+/// A residual network. The default is ResNet-18 with a stem for small images; ResNet-50 has bottlenecks, `[3, 4, 6, 3]` of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResnetConfig {
@@ -14,7 +17,9 @@ pub struct ResnetConfig {
     /// channels.
     #[schemars(length(min = 1, max = 8), inner(range(min = 1, max = 10_000)))]
     pub blocks: Vec<usize>,
-    /// Channels of the first stage.
+    /// Kind of the blocks.
+    pub block: ResidualBlock,
+    /// Channels of the first stage; with bottlenecks those inside its blocks, whose outputs have four times as many.
     #[schemars(range(min = 1))]
     pub width: usize,
     /// Layers before the stages.
@@ -22,6 +27,17 @@ pub struct ResnetConfig {
     /// Whether the blocks' activations are recomputed in the backward pass instead of kept for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recompute: bool,
+}
+
+/// Kind of a residual network's blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResidualBlock {
+    /// Two 3×3 convolutions.
+    #[default]
+    Basic,
+    /// A 1×1, a 3×3 (with the stride) and a 1×1 convolution to four times the channels.
+    Bottleneck,
 }
 
 /// Layers before a residual network's stages.
@@ -39,6 +55,7 @@ impl Default for ResnetConfig {
     fn default() -> Self {
         ResnetConfig {
             blocks: vec![2, 2, 2, 2],
+            block: ResidualBlock::Basic,
             width: 64,
             stem: Stem::Small,
             recompute: false,
@@ -53,28 +70,34 @@ pub fn resnet(config: &ResnetConfig) -> Vec<LayerConfig> {
         Stem::Large => stem(config.width, 7, 2, 3),
     };
     if config.stem == Stem::Large {
-        layers.push(LayerConfig::MaxPool2d {
-            name: Some("maxpool".to_owned()),
-            kernel: Extent::Both(3),
+        let pool = PoolConfig {
             stride: Some(Extent::Both(2)),
             padding: Extent::Both(1),
-        });
+            ..PoolConfig::new(3)
+        };
+        layers.push(LayerConfig::named("maxpool", LayerKind::MaxPool2d(pool)));
     }
     let mut inputs = config.width;
     for (stage, &count) in config.blocks.iter().enumerate() {
         let channels = config.width.saturating_mul(1 << stage);
-        for block in 0..count {
-            let stride = if stage > 0 && block == 0 { 2 } else { 1 };
-            let name = format!("layer{}.{block}", stage + 1);
-            let recompute = config.recompute;
-            layers.push(basic_block(name, inputs, channels, stride, recompute));
-            inputs = channels;
+        for number in 0..count {
+            let stride = if stage > 0 && number == 0 { 2 } else { 1 };
+            let block = ResidualConfig {
+                recompute: config.recompute,
+                ..residual_block(config.block, inputs, channels, stride)
+            };
+            let name = format!("layer{}.{number}", stage + 1);
+            layers.push(LayerConfig::named(name, block));
+            inputs = config.block.outputs(channels);
         }
     }
-    layers.push(LayerConfig::AdaptiveAvgPool2d {
-        name: Some("avgpool".to_owned()),
+    let pool = AdaptivePoolConfig {
         size: Extent::Both(1),
-    });
+    };
+    layers.push(LayerConfig::named(
+        "avgpool",
+        LayerKind::AdaptiveAvgPool2d(pool),
+    ));
     layers.push(flatten());
     layers.push(linear("fc", None));
     layers
@@ -88,54 +111,69 @@ fn stem(width: usize, kernel: usize, stride: usize, padding: usize) -> Vec<Layer
     ]
 }
 
-fn basic_block(
-    name: String,
+impl ResidualBlock {
+    /// Channels of a block's output, for those inside it.
+    fn outputs(self, channels: usize) -> usize {
+        match self {
+            ResidualBlock::Basic => channels,
+            ResidualBlock::Bottleneck => channels.saturating_mul(4),
+        }
+    }
+}
+
+fn residual_block(
+    kind: ResidualBlock,
     inputs: usize,
     channels: usize,
     stride: usize,
-    recompute: bool,
-) -> LayerConfig {
-    let shortcut = if stride == 1 && inputs == channels {
+) -> ResidualConfig {
+    let outputs = kind.outputs(channels);
+    let shortcut = if stride == 1 && inputs == outputs {
         Vec::new()
     } else {
         vec![
-            conv("downsample.0", channels, 1, stride, 0),
+            conv("downsample.0", outputs, 1, stride, 0),
             norm("downsample.1"),
         ]
     };
-    LayerConfig::Residual {
-        name: Some(name),
-        layers: vec![
+    let relu = |name: &str| activation(name, Activation::Relu);
+    let layers = match kind {
+        ResidualBlock::Basic => vec![
             conv("conv1", channels, 3, stride, 1),
             norm("bn1"),
-            activation("relu", Activation::Relu),
+            relu("relu"),
             conv("conv2", channels, 3, 1, 1),
             norm("bn2"),
         ],
+        ResidualBlock::Bottleneck => vec![
+            conv("conv1", channels, 1, 1, 0),
+            norm("bn1"),
+            relu("relu1"),
+            conv("conv2", channels, 3, stride, 1),
+            norm("bn2"),
+            relu("relu2"),
+            conv("conv3", outputs, 1, 1, 0),
+            norm("bn3"),
+        ],
+    };
+    ResidualConfig {
         shortcut,
         activation: Activation::Relu,
-        recompute,
+        ..ResidualConfig::new(layers)
     }
 }
 
 fn conv(name: &str, channels: usize, kernel: usize, stride: usize, padding: usize) -> LayerConfig {
-    LayerConfig::Conv2d {
-        name: Some(name.to_owned()),
-        channels,
-        kernel: Extent::Both(kernel),
+    let conv = Conv2dConfig {
         stride: Extent::Both(stride),
         padding: Extent::Both(padding),
-        dilation: Extent::Both(1),
-        groups: 1,
         bias: false,
         init: Some(InitConfig::KaimingNormal { a: 0.0 }),
-    }
+        ..Conv2dConfig::new(channels, kernel)
+    };
+    LayerConfig::named(name, conv)
 }
 
 fn norm(name: &str) -> LayerConfig {
-    LayerConfig::BatchNorm {
-        name: Some(name.to_owned()),
-        momentum: 0.1,
-        epsilon: 1e-5,
-    }
+    LayerConfig::named(name, BatchNormConfig::default())
 }

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{activation, dropout};
-use crate::{Activation, InitConfig, LayerConfig};
+use crate::{
+    Activation, AttentionConfig, InitConfig, LayerConfig, LayerKind, LinearConfig, NormConfig,
+    ProjectionBias, ResidualConfig, RotaryConfig, SequentialLayers,
+};
 
 /// Normalisation of each position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,12 +23,14 @@ pub enum Norm {
 impl Norm {
     /// Returns a layer of this name.
     pub(super) fn layer(self, name: &str) -> LayerConfig {
-        let name = Some(name.to_owned());
-        let epsilon = 1e-5;
-        match self {
-            Norm::Layer => LayerConfig::LayerNorm { name, epsilon },
-            Norm::Rms => LayerConfig::RmsNorm { name, epsilon },
-        }
+        let options = NormConfig { epsilon: 1e-5 };
+        LayerConfig::named(
+            name,
+            match self {
+                Norm::Layer => LayerKind::LayerNorm(options),
+                Norm::Rms => LayerKind::RmsNorm(options),
+            },
+        )
     }
 }
 
@@ -59,23 +64,23 @@ pub(super) struct Block {
 impl Block {
     /// x + attention(norm(x)), then x + linear(activation(linear(norm(x)))).
     pub(super) fn layer(&self, index: usize) -> LayerConfig {
-        let mut attention = vec![
-            self.norm.layer("ln1"),
-            LayerConfig::Attention {
-                name: Some("attn".to_owned()),
-                heads: self.heads,
-                causal: self.causal,
-                rotary: self.positions == Positions::Rotary,
-                dropout: self.dropout,
-                bias: self.bias,
-                init: self.init,
-            },
-        ];
-        let linear = |name: &str, outputs: usize| LayerConfig::Linear {
-            name: Some(name.to_owned()),
-            outputs: Some(outputs),
-            bias: self.bias,
+        let options = AttentionConfig {
+            causal: self.causal,
+            rotary: RotaryConfig::Switch(self.positions == Positions::Rotary),
+            dropout: self.dropout,
+            bias: ProjectionBias::All(self.bias),
             init: self.init,
+            ..AttentionConfig::new(self.heads)
+        };
+        let mut attention = vec![self.norm.layer("ln1"), LayerConfig::named("attn", options)];
+        let linear = |name: &str, outputs: usize| {
+            let options = LinearConfig {
+                outputs: Some(outputs),
+                bias: Some(self.bias),
+                init: self.init,
+                ..LinearConfig::default()
+            };
+            LayerConfig::named(name, options)
         };
         let mut between = vec![
             self.norm.layer("ln2"),
@@ -87,20 +92,12 @@ impl Block {
             attention.push(dropout("attn_drop", self.dropout));
             between.push(dropout("down_drop", self.dropout));
         }
-        LayerConfig::Sequential {
-            name: Some(format!("blocks.{index}")),
-            layers: vec![residual(attention), residual(between)],
+        let block = SequentialLayers {
+            layers: [attention, between]
+                .map(|layers| LayerConfig::new(ResidualConfig::new(layers)))
+                .into(),
             recompute: self.recompute,
-        }
-    }
-}
-
-fn residual(layers: Vec<LayerConfig>) -> LayerConfig {
-    LayerConfig::Residual {
-        name: None,
-        layers,
-        shortcut: Vec::new(),
-        activation: Activation::Identity,
-        recompute: false,
+        };
+        LayerConfig::named(format!("blocks.{index}"), block)
     }
 }

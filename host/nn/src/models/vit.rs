@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::transformer::{Block, Norm};
 use super::{Positions, dropout, linear};
-use crate::{Activation, Extent, InitConfig, LayerConfig};
+use crate::{
+    Activation, Conv2dConfig, Extent, InitConfig, LayerConfig, LayerKind, Plain,
+    PositionEmbeddingConfig,
+};
 
 /// A vision transformer: an image's patches are the positions of a sequence, and each attends to all others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,26 +56,21 @@ impl Default for VitConfig {
 
 /// Returns the transformer's layers.
 pub fn vit(config: &VitConfig) -> Vec<LayerConfig> {
+    let patch = Conv2dConfig {
+        stride: Extent::Both(config.patch),
+        ..Conv2dConfig::new(config.width, config.patch)
+    };
+    let positions = PositionEmbeddingConfig {
+        init: Some(InitConfig::Normal {
+            mean: 0.0,
+            std: 0.02,
+        }),
+        ..PositionEmbeddingConfig::default()
+    };
     let mut layers = vec![
-        LayerConfig::Conv2d {
-            name: Some("patch".to_owned()),
-            channels: config.width,
-            kernel: Extent::Both(config.patch),
-            stride: Extent::Both(config.patch),
-            padding: Extent::Both(0),
-            dilation: Extent::Both(1),
-            groups: 1,
-            bias: true,
-            init: None,
-        },
-        LayerConfig::Positions { name: None },
-        LayerConfig::PositionEmbedding {
-            name: Some("pos".to_owned()),
-            init: Some(InitConfig::Normal {
-                mean: 0.0,
-                std: 0.02,
-            }),
-        },
+        LayerConfig::named("patch", patch),
+        LayerConfig::new(LayerKind::Positions(Plain {})),
+        LayerConfig::named("pos", positions),
     ];
     if config.dropout > 0.0 {
         layers.push(dropout("drop", config.dropout));
@@ -92,9 +90,10 @@ pub fn vit(config: &VitConfig) -> Vec<LayerConfig> {
     };
     layers.extend((0..config.layers).map(|index| block.layer(index)));
     layers.push(Norm::Layer.layer("ln"));
-    layers.push(LayerConfig::MeanPositions {
-        name: Some("mean".to_owned()),
-    });
+    layers.push(LayerConfig::named(
+        "mean",
+        LayerKind::MeanPositions(Plain {}),
+    ));
     layers.push(linear("head", None));
     layers
 }

@@ -1,14 +1,16 @@
 //! Models that are made of layers.
 //!
 //! - `model`: a model with its layers and their costs
-//! - `sequence`: layers one after the other; `fusion`: which of them run as one operation
+//! - `sequence`: layers one after the other; `fusion`: which of them run as one operation; `branches`: lists side by side
 //! - `recomputed`: blocks whose activations are recomputed in the backward pass
 
+mod branches;
 mod fusion;
 mod model;
 mod recomputed;
 mod sequence;
 
+pub(crate) use branches::Branches;
 pub use model::Network;
 pub(crate) use recomputed::Recomputed;
 pub use sequence::{Residual, Sequence};

@@ -2,6 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
+use crate::onnx::{Graph, OnnxError, Value};
 use crate::precision::widened;
 use crate::{Layer, Model, ModuleInfo, Pass, Sequence, Signal, Summary};
 
@@ -15,9 +16,23 @@ pub struct Network {
 }
 
 impl Network {
+    /// Returns the shape and content of the input for one sample.
+    pub fn input(&self) -> &Signal {
+        &self.input
+    }
+
     /// Returns the shape and content of the output for one sample.
     pub fn output(&self) -> &Signal {
         &self.output
+    }
+
+    /// Adds its layers, as in evaluation, to a graph of ONNX; `x` is a batch of inputs.
+    ///
+    /// # Errors
+    ///
+    /// The first layer that ONNX's operations can't say.
+    pub fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        self.layers.onnx(graph, x)
     }
 }
 
@@ -27,11 +42,12 @@ impl Model for Network {
         if inputs.rank() == 1 && self.input.shape == [1] {
             return widened(&self.layers.forward(&inputs.unsqueeze(1)?, pass)?);
         }
-        let is_as_told = inputs.dims().get(1..) == Some(&self.input.shape[..]);
-        if !is_as_told {
+        let sample = inputs.dims().get(1..).unwrap_or_default();
+        if !self.input.takes(sample) {
             candle_core::bail!(
-                "the model takes samples of shape {:?}, the inputs are {:?}",
+                "the model takes samples of shape {:?}{}, the inputs are {:?}",
                 self.input.shape,
+                if self.input.varies { " or shorter" } else { "" },
                 inputs.dims()
             )
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{Result, Tensor};
 
+use crate::onnx::{Graph, OnnxError, Value};
 use crate::running_statistics::StatisticsLog;
 use crate::{Layer, ModuleInfo, Pass, ops};
 
@@ -48,13 +49,24 @@ impl Layer for Recomputed {
             return run(&self.layer, x, pass);
         }
         let (layer, position) = (Arc::clone(&self.layer), pass.position());
+        let named = pass.named_inputs();
+        let visibility = pass.visibility().cloned();
         let again = move |x: &Tensor| {
             // Running statistics have been updated by the first pass: these are dropped.
             let statistics = RefCell::new(StatisticsLog::default());
             let mut pass = Pass::training().at(position).collecting(&statistics);
+            pass.set_named_inputs(named.clone());
+            if let Some(visibility) = &visibility {
+                pass = pass.seeing(visibility.clone());
+            }
             run(&layer, x, &mut pass)
         };
         ops::recomputed(x, &self.parameters, |x| run(&self.layer, x, pass), again)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let layer = self.layer.lock().unwrap_or_else(PoisonError::into_inner);
+        layer.onnx(graph, x)
     }
 }
 

@@ -3,6 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use super::fusion::Fused;
+use crate::onnx::{Graph, OnnxError, Value};
 use crate::ops::{self, Function};
 use crate::pass::located;
 use crate::{Activation, Layer, ModuleInfo, Pass};
@@ -81,6 +82,17 @@ impl Layer for Sequence {
             steps = rest;
         }
     }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let mut x = x.clone();
+        for SequenceStep { module, layer, .. } in &self.steps {
+            x = match module {
+                Some(module) => graph.within(&module.name, |graph| layer.onnx(graph, &x))?,
+                None => layer.onnx(graph, &x)?,
+            };
+        }
+        Ok(x)
+    }
 }
 
 /// A residual connection: activation(layers(x) + shortcut(x)).
@@ -101,5 +113,12 @@ impl Layer for Residual {
             return ops::add_relu(&layers, &direct);
         }
         self.activation.forward(&ops::add(&layers, &direct)?)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let direct = self.shortcut.onnx(graph, x)?;
+        let layers = self.layers.onnx(graph, x)?;
+        let sum = graph.of_two("Add", &layers, &direct);
+        self.activation.onnx(graph, &sum)
     }
 }

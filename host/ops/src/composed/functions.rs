@@ -9,23 +9,23 @@ use crate::autograd::custom_gradient::{
 };
 use crate::autograd::tape::reshape;
 use crate::choice::has_kernels;
-use crate::options::Function;
+use crate::options::{Function, WeightOrder};
 
 /// x · Wᵀ + b over the last dimension, and a function of it.
 pub(crate) fn linear(
     x: &Tensor,
-    weight: &Tensor,
+    (weight, order): (&Tensor, WeightOrder),
     bias: Option<&Tensor>,
     function: Option<Function>,
 ) -> Result<Tensor> {
-    let (outputs, inputs) = weight.dims2()?;
+    let (inputs, outputs) = order.sizes(weight.dims2()?.into());
     let mut shape = x.dims().to_vec();
     let rows = x.elem_count() / inputs.max(1);
     if let Some(last) = shape.last_mut() {
         *last = outputs;
     }
     let x = reshape(x, (rows, inputs))?;
-    let y = product(&*operand(&x)?, &*operand(weight)?)?;
+    let y = product(&*operand(&x)?, &*operand(weight)?, order)?;
     #[cfg(feature = "cuda")]
     if let Some(bias) = bias
         && let Some(y) = crate::cuda::activation::add_bias(&y, bias, function)?
@@ -42,16 +42,24 @@ pub(crate) fn linear(
     function.map_or(Ok(y.clone()), |function| apply(&y, function))
 }
 
-/// x · Wᵀ of matrices.
-fn product(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let y = x.detach().matmul(&weight.detach().t()?)?;
-    custom_gradient2([x, weight], y, |[x, weight], gradient, wanted| {
+/// x · Wᵀ of matrices, W being (outputs, inputs) once it is put in that order.
+fn product(x: &Tensor, weight: &Tensor, order: WeightOrder) -> Result<Tensor> {
+    let y = match order {
+        WeightOrder::OutputsInputs => x.detach().matmul(&weight.detach().t()?)?,
+        WeightOrder::InputsOutputs => x.detach().matmul(&weight.detach())?,
+    };
+    custom_gradient2([x, weight], y, move |[x, weight], gradient, wanted| {
         let gradient = gradient.contiguous()?;
         let [of_x, of_weight] = wanted;
-        Ok([
-            of_x.then(|| gradient.matmul(weight)).transpose()?,
-            of_weight.then(|| gradient.t()?.matmul(x)).transpose()?,
-        ])
+        let of_x = of_x.then(|| match order {
+            WeightOrder::OutputsInputs => gradient.matmul(weight),
+            WeightOrder::InputsOutputs => gradient.matmul(&weight.t()?),
+        });
+        let of_weight = of_weight.then(|| match order {
+            WeightOrder::OutputsInputs => gradient.t()?.matmul(x),
+            WeightOrder::InputsOutputs => x.t()?.matmul(&gradient),
+        });
+        Ok([of_x.transpose()?, of_weight.transpose()?])
     })
 }
 
@@ -66,8 +74,24 @@ pub(crate) fn apply(x: &Tensor, function: Function) -> Result<Tensor> {
             let normal = ((wide * std::f64::consts::FRAC_1_SQRT_2)?.erf()? + 1.0)?;
             ((wide * normal)? * 0.5)?.to_dtype(x.dtype())
         }
+        Function::GeluTanh => {
+            // (1 + tanh(u)) / 2 is σ(2 · u), with u = √(2/π) · (x + 0.044715 · x³).
+            let wide = &*widened(x)?;
+            let twice = ((wide.sqr()? * 0.044_715)? + 1.0)?;
+            let twice = ((wide * twice)? * 1.595_769_121_605_730_7)?;
+            (wide * sigmoid(&twice)?)?.to_dtype(x.dtype())
+        }
+        Function::QuickGelu => {
+            let wide = &*widened(x)?;
+            (wide * sigmoid(&(wide * 1.702)?)?)?.to_dtype(x.dtype())
+        }
         Function::Silu => widened(x)?.silu()?.to_dtype(x.dtype()),
     })
+}
+
+/// 1 / (1 + e⁻ˣ), by tanh: e⁻ˣ overflows for large negative x.
+fn sigmoid(x: &Tensor) -> Result<Tensor> {
+    ((x * 0.5)?.tanh()? * 0.5)? + 0.5
 }
 
 /// max(x, 0) with derivative 0 at 0, where candle's is 1.
@@ -140,5 +164,24 @@ pub(crate) fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
     custom_gradient1(x, y, move |_, gradient, _| {
         let of_x = gradient.to_dtype(factors.dtype())? * &factors;
         Ok([Some(of_x?)])
+    })
+}
+
+/// a · b of one shape, in the wider of their types.
+pub(crate) fn multiply(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let product = |[a, b]: [&Tensor; 2]| {
+        let (a, b) = promoted(a, b)?;
+        &*a * &*b
+    };
+    if !has_kernels(a) {
+        return of([a, b], product);
+    }
+    let y = product([&a.detach(), &b.detach()])?;
+    custom_gradient2([a, b], y, |[a, b], gradient, [of_a, of_b]| {
+        let of = |wanted: bool, own: &Tensor, other: &Tensor| {
+            let product = || (gradient * other.to_dtype(gradient.dtype())?)?.to_dtype(own.dtype());
+            wanted.then(product).transpose()
+        };
+        Ok([of(of_a, a, b)?, of(of_b, b, a)?])
     })
 }

@@ -32,13 +32,13 @@ mod windows;
 
 use candle_core::{Result, Tensor};
 
-pub(crate) use attention::{attention, softmax};
+pub(crate) use attention::{attention, attention_of, rotated, softmax};
 pub(crate) use convolution::conv2d;
-pub(crate) use functions::{add, add_relu, apply, linear, masked};
+pub(crate) use functions::{add, add_relu, apply, linear, masked, multiply};
 pub(crate) use losses::{cross_entropy, cross_entropy_on_device, is_finite, mean_squared_error};
 pub(crate) use norms::{batch_norm, layer_norm, rms_norm, statistics};
 pub(crate) use pooling::pool2d;
-pub(crate) use sequences::{add_positions, embedding, mean_positions, transpose};
+pub(crate) use sequences::{add_positions, embedding_with, mean_positions, transpose};
 pub(crate) use windows::unfold2d;
 
 use crate::autograd::constants::{made, seen};

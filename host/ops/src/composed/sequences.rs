@@ -7,6 +7,26 @@ use super::of;
 use crate::autograd::custom_gradient::{custom_gradient1, custom_gradient2};
 use crate::choice::has_kernels;
 
+/// Rows of a table (tokens, width) selected by integers, of which one gets no gradient.
+pub(crate) fn embedding_with(
+    table: &Tensor,
+    tokens: &Tensor,
+    padding: Option<u32>,
+) -> Result<Tensor> {
+    let rows = embedding(table, tokens)?;
+    let Some(padding) = padding else {
+        return Ok(rows);
+    };
+    // As many rows without a gradient, of which those of the padding are taken.
+    let is_padding = tokens.eq(padding)?.unsqueeze(D::Minus1)?;
+    let is_padding = is_padding.broadcast_as(rows.shape())?.contiguous()?;
+    let y = is_padding.where_cond(&rows.detach(), &rows.detach())?;
+    custom_gradient1(&rows, y, move |[rows], gradient, _| {
+        let zeros = rows.zeros_like()?.to_dtype(gradient.dtype())?;
+        Ok([Some(is_padding.where_cond(&zeros, gradient)?)])
+    })
+}
+
 /// Rows of a table (tokens, width) selected by integers.
 pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
     own_kernel!(crate::cuda::embedding::embedding(table, tokens));

@@ -6,9 +6,9 @@ use candle_core::{DType, Result, Tensor, Var};
 
 use super::*;
 use crate::gradient_check::check_gradients;
-use crate::options::{After, Function, PoolKind, Window, Windows};
+use crate::options::{After, Function, PoolKind, WeightOrder, Window, Windows};
 use crate::statistics::{ChannelStatistics, StatisticsSource};
-use crate::{CrossEntropyTerms, normal_numbers};
+use crate::{AttentionTerms, CrossEntropyTerms, normal_numbers};
 
 /// Compares an operation with its kernel, in `f64`, and checks the gradients of what it composes.
 fn check(
@@ -47,13 +47,34 @@ fn layers_are_their_kernels() -> Result<()> {
     check(
         "linear",
         &[&[2, 3, 5], &[4, 5], &[4]],
-        |x| linear(&x[0], &x[1], Some(&x[2]), Some(function)),
+        |x| {
+            linear(
+                &x[0],
+                (&x[1], WeightOrder::OutputsInputs),
+                Some(&x[2]),
+                Some(function),
+            )
+        },
         |x| crate::linear_then(&x[0], &x[1], Some(&x[2]), function),
     )?;
-    for function in [Function::Relu, Function::Gelu, Function::Silu] {
+    check(
+        "linear by a transposed weight",
+        &[&[2, 3, 5], &[5, 4]],
+        |x| linear(&x[0], (&x[1], WeightOrder::InputsOutputs), None, None),
+        |x| crate::linear(&x[0], &x[1].t()?, None),
+    )?;
+    for function in [
+        Function::Relu,
+        Function::Gelu,
+        Function::GeluTanh,
+        Function::QuickGelu,
+        Function::Silu,
+    ] {
         let kernel = |x: &[Tensor]| match function {
             Function::Relu => crate::relu(&x[0]),
             Function::Gelu => crate::gelu(&x[0]),
+            Function::GeluTanh => crate::gelu_tanh(&x[0]),
+            Function::QuickGelu => crate::quick_gelu(&x[0]),
             Function::Silu => crate::silu(&x[0]),
         };
         check("function", &[&[7, 3]], |x| apply(&x[0], function), kernel)?;
@@ -68,7 +89,7 @@ fn layers_are_their_kernels() -> Result<()> {
         check(
             "attention",
             &[&[2, 5, 12]],
-            |x| attention(&x[0], 2, causal),
+            |x| attention(&x[0], &AttentionTerms::new(2, causal)),
             |x| crate::attention(&x[0], 2, causal),
         )?;
         check(
@@ -112,7 +133,7 @@ fn layers_are_their_kernels() -> Result<()> {
     check(
         "embedding",
         &[&[4, 3]],
-        |x| embedding(&x[0], &tokens),
+        |x| embedding_with(&x[0], &tokens, None),
         |x| crate::embedding(&x[0], &tokens),
     )?;
     let factors = Tensor::new(&[[0.0, 2.0], [2.0, 0.0]], &crate::device::for_tests())?;

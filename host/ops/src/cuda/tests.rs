@@ -264,6 +264,8 @@ fn activations_agree_with_the_cpu() {
     for function in [
         crate::Function::Relu,
         crate::Function::Gelu,
+        crate::Function::GeluTanh,
+        crate::Function::QuickGelu,
         crate::Function::Silu,
     ] {
         agrees("a linear layer and a function", &inputs, 2e-5, |of| {
@@ -272,6 +274,8 @@ fn activations_agree_with_the_cpu() {
         let apply = |x: &Tensor| match function {
             crate::Function::Relu => crate::relu(x),
             crate::Function::Gelu => crate::gelu(x),
+            crate::Function::GeluTanh => crate::gelu_tanh(x),
+            crate::Function::QuickGelu => crate::quick_gelu(x),
             crate::Function::Silu => crate::silu(x),
         };
         // Of runs of 16 bytes, and of single elements.

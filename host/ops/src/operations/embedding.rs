@@ -14,14 +14,19 @@ const EACH: usize = 8;
 
 /// Rows of a table (tokens, width) selected by integers (…), `u32` or `i64`: (…, width).
 pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
+    embedding_with(table, tokens, None)
+}
+
+/// As [`embedding`], where the row `padding` of the table gets no gradient.
+pub fn embedding_with(table: &Tensor, tokens: &Tensor, padding: Option<u32>) -> Result<Tensor> {
     let dtype = tokens.dtype();
     if dtype != DType::U32 && dtype != DType::I64 {
         bail!("an embedding wants whole numbers, found {dtype:?}")
     }
     if composed::is_chosen(table) {
-        return composed::embedding(table, tokens);
+        return composed::embedding_with(table, tokens, padding);
     }
-    apply2(&ready(table)?, &ready(tokens)?, EmbeddingOp)
+    apply2(&ready(table)?, &ready(tokens)?, EmbeddingOp { padding })
 }
 
 /// Adds the first `length` rows of a table (positions, width) to x (…, length, width).
@@ -34,7 +39,10 @@ pub fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
     apply2(&ready(x)?, &ready(table)?, PositionsOp)
 }
 
-struct EmbeddingOp;
+struct EmbeddingOp {
+    /// Row of the table without a gradient.
+    padding: Option<u32>,
+}
 
 /// Tokens as row indices of a table of `rows` rows; an error for any outside it.
 fn row_indices(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize>> {
@@ -96,7 +104,11 @@ impl CustomOp2 for EmbeddingOp {
         let (guard, layout) = gradient.storage_and_layout();
         let storage = cpu(&guard)?;
         let of_table = for_floats!(storage, T => {
-            let of_table = table_gradient(numbers::<T>(storage, layout)?, &indices, rows, width);
+            let mut of_table = table_gradient(numbers::<T>(storage, layout)?, &indices, rows, width);
+            let padding = self.padding.map(|row| row as usize * width..(row as usize + 1) * width);
+            if let Some(row) = padding.and_then(|range| of_table.get_mut(range)) {
+                row.fill(<T as Number>::ZERO);
+            }
             new_tensor(of_table, table.shape())?
         });
         Ok((hand_over(table, of_table), None))
@@ -221,6 +233,19 @@ mod tests {
         );
         assert!(embedding(&table, &Tensor::new(&[-1_i64], &device)?).is_err());
         assert!(embedding(&table, &Tensor::new(&[1.0_f32], &device)?).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_row_for_padding_gets_no_gradient() -> Result<()> {
+        let device = crate::device::for_tests();
+        let table = Var::new(&[[1.0_f32, 2.0], [3.0, 4.0]], &device)?;
+        let tokens = Tensor::new(&[1_u32, 0, 1], &device)?;
+        let y = embedding_with(&table, &tokens, Some(1))?;
+        assert_eq!(y.to_vec2::<f32>()?, [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]);
+        let gradients = y.sqr()?.sum_all()?.backward()?;
+        let of_table = gradients.get(&table).expect("a gradient");
+        assert_eq!(of_table.to_vec2::<f32>()?, [[2.0, 4.0], [0.0, 0.0]]);
         Ok(())
     }
 

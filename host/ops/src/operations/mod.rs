@@ -2,7 +2,8 @@
 //!
 //! **Parts**
 //! - `linear`, `conv`, `pool`, `attention`, `softmax`, `embedding`, `sequences`: what layers compute.
-//! - `batch_norm`, `row_norm` (layer and RMS norm). `elementwise`: activations, sums, masks. `losses`.
+//! - `batch_norm`, `row_norm` (layer and RMS norm). `elementwise`: activations, sums, products, masks. `losses`.
+//! - `rearranging`: parts of tensors put together, taken out, and in another order.
 //! - `finite`: a check, without a gradient.
 //!
 //! **Flow.** A function checks shapes, has the operation composed where no kernel computes it (`choice`), or else passes it to the tape.
@@ -16,6 +17,7 @@ pub(super) mod finite;
 pub(super) mod linear;
 pub(super) mod losses;
 pub(super) mod pool;
+pub(super) mod rearranging;
 pub(super) mod row_norm;
 pub(super) mod sequences;
 pub(super) mod softmax;

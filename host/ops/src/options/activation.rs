@@ -7,6 +7,10 @@ pub enum Function {
     Relu,
     /// See [`gelu`](crate::gelu).
     Gelu,
+    /// See [`gelu_tanh`](crate::gelu_tanh).
+    GeluTanh,
+    /// See [`quick_gelu`](crate::quick_gelu).
+    QuickGelu,
     /// See [`silu`](crate::silu).
     Silu,
 }

@@ -1,15 +1,19 @@
 //! `sconce summary`: lists the model's layers.
 
 use clap::Args;
+use sconce_plugin_api::Phase;
+use serde_json::{Value, json};
 
 use crate::activation_memory::ActivationMemory;
 use crate::cli::ManifestArgs;
 use crate::cli::prepare;
-use crate::cli::show::output;
+use crate::cli::show::{nested, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
+use crate::manifest::Manifest;
 use crate::nn::Summary;
 use crate::session::{StartFailure, TaskBuilder};
+use crate::task::Task;
 use crate::thousands::grouped;
 
 /// Arguments of `sconce summary`.
@@ -17,6 +21,9 @@ use crate::thousands::grouped;
 pub(in crate::cli) struct SummaryArgs {
     #[command(flatten)]
     manifest: ManifestArgs,
+    /// Print the list of layers that the model is, as a manifest's `model`, instead of a table.
+    #[arg(long)]
+    layers: bool,
 }
 
 pub(in crate::cli) fn summary(
@@ -24,6 +31,11 @@ pub(in crate::cli) fn summary(
     tasks: &dyn TaskBuilder,
 ) -> Result<u8, StartFailure> {
     let (manifest, mut task) = prepare::task(&arguments.manifest, tasks)?;
+    if arguments.layers {
+        let model = layers(&manifest, task.as_ref())?;
+        output::line(&nested::text(&model));
+        return Ok(exit::DONE);
+    }
     let Some(summary) = task.summary() else {
         let problem = "the task does not say what its model is made of";
         let hint = "its `Task::summary` can, from the `Model` that it has";
@@ -46,6 +58,19 @@ pub(in crate::cli) fn summary(
         output::line(&activations_line(memory, batch));
     }
     Ok(exit::DONE)
+}
+
+/// The model as a list of layers of its own.
+fn layers(manifest: &Manifest, task: &dyn Task) -> Result<Value, StartFailure> {
+    let failed = |problem: String| StartFailure::usage(vec![Diagnostic::new(problem)]);
+    let (Some(model), Some(data)) = (&manifest.model, task.data(Phase::Train)) else {
+        let problem = "`--layers` is for a model that the manifest describes, with its `data`";
+        return Err(failed(problem.to_owned()));
+    };
+    let layers = model.layers(&data.signal(), data.targets());
+    let layers = layers.map_err(|error| failed(error.to_string()))?;
+    let layers = serde_json::to_value(layers).map_err(|error| failed(error.to_string()))?;
+    Ok(json!({"model": {"kind": "sequential", "layers": layers}}))
 }
 
 fn activations_line(memory: ActivationMemory, batch: usize) -> String {

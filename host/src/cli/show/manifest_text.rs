@@ -60,7 +60,7 @@ fn broken(value: &Value, before: usize) -> String {
     }
 }
 
-fn on_one_line(value: &Value) -> String {
+pub(super) fn on_one_line(value: &Value) -> String {
     match value {
         Value::Array(values) => {
             let values: Vec<String> = values.iter().map(on_one_line).collect();
@@ -77,7 +77,7 @@ fn on_one_line(value: &Value) -> String {
     }
 }
 
-fn ordered(map: &Map<String, Value>) -> Vec<(&str, &Value)> {
+pub(super) fn ordered(map: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let mut entries: Vec<(&str, &Value)> = map
         .iter()
         .map(|(key, value)| (key.as_str(), value))

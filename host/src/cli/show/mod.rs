@@ -2,6 +2,7 @@
 
 pub(in crate::cli) mod browser;
 pub(in crate::cli) mod manifest_text;
+pub(in crate::cli) mod nested;
 pub(in crate::cli) mod number;
 pub(in crate::cli) mod output;
 #[cfg_attr(

@@ -1,8 +1,9 @@
-//! Trained models: `sconce eval` with `grown_table`, `sconce predict` with `predict_rows` and `prediction_format`, and `sconce generate`. Here are the arguments of all: a run's
+//! Trained models: `sconce eval` with `grown_table`, `sconce predict` with `predict_rows` and `prediction_format`, `sconce generate` and `sconce export`. Here are the arguments of all: a run's
 //! task, and which of its weights to use (`chosen_weights`).
 
 pub(in crate::cli) mod chosen_weights;
 pub(in crate::cli) mod eval;
+pub(in crate::cli) mod export;
 pub(in crate::cli) mod generate;
 mod grown_table;
 pub(in crate::cli) mod predict;

@@ -1,10 +1,11 @@
 //! Texts that a trained model writes, token by token.
 //!
-//! **Parts.** [`sampler`]: which token comes next. [`text_stream`]: from tokens to text that can be shown, and where it ends.
+//! **Parts.** `cached`: scores of the next token, from what is kept of those before it. [`sampler`]: which token comes next. [`text_stream`]: from tokens to text that can be shown, and where it ends.
 //!
 //! **Flow.** [`Generator::of`] checks that a model predicts text, and that it sees no later tokens. [`Generator::write`] has the model
 //! score the next token of all texts at once, lets each text's [`Sampler`] choose, and shows what is complete, until each has ended.
 
+mod cached;
 pub mod sampler;
 mod text_stream;
 
@@ -13,6 +14,8 @@ use serde::Serialize;
 
 pub use sampler::{Candidate, Sampler, SamplingConfig, SamplingError};
 pub use text_stream::{StopTexts, TextStream};
+
+use cached::Cached;
 
 use crate::data::{TextTransform, Transform, Vocabulary};
 use crate::model_directory::TrainedModel;
@@ -157,6 +160,7 @@ impl<'a> Generator<'a> {
         for (number, prompt) in prompts.iter().enumerate() {
             rows.push(Row::new(number, prompt, options, decode)?);
         }
+        let mut cached = Cached::default();
         for _ in 0..options.tokens {
             let mut active: Vec<&mut Row<_>> = rows
                 .iter_mut()
@@ -166,7 +170,11 @@ impl<'a> Generator<'a> {
                 break;
             }
             let tokens: Vec<&[u32]> = active.iter().map(|row| row.tokens.as_slice()).collect();
-            let scores = self.scores(&tokens)?;
+            let scores = if self.model.takes_any_length() {
+                cached.scores(self, &tokens)?
+            } else {
+                self.scores(&tokens)?
+            };
             for (row, scores) in active.iter_mut().zip(&scores) {
                 row.choose(scores, &mut show)?;
             }
@@ -180,19 +188,20 @@ impl<'a> Generator<'a> {
         let outputs = self.outputs(&rows, 0)?;
         let last = rows.iter().enumerate().map(|(index, row)| {
             let position = row.len().saturating_sub(1);
-            outputs
-                .narrow(0, index, 1)?
-                .narrow(1, position, 1)?
-                .flatten_all()?
-                .to_vec1()
+            scores_at(&outputs, index, position)
         });
         last.collect()
     }
 
-    /// The last tokens of a row that the model can see at once.
+    /// The last tokens of a row that the model sees: at most its context, and from there on a number that grows again from half of
+    /// it, so that what was computed for them holds for the tokens after them, too. It depends on the row's length alone.
     fn window<'t>(&self, row: &'t [u32]) -> &'t [u32] {
-        let start = row.len().saturating_sub(self.text.context());
-        row.get(start..).unwrap_or_default()
+        let context = self.text.context();
+        let step = (context / 2).max(1);
+        let beyond = row.len().saturating_sub(context);
+        let start = beyond.div_ceil(step) * step;
+        row.get(start.min(row.len().saturating_sub(1))..)
+            .unwrap_or_default()
     }
 
     /// Outputs (rows, context, vocabulary) for rows of at most `context` tokens, filled up with `filler`.
@@ -312,4 +321,10 @@ impl<D: Fn(&[u32]) -> String> Row<D> {
         }
         written
     }
+}
+
+/// Scores at a position of outputs (rows, length, vocabulary).
+fn scores_at(outputs: &Tensor, row: usize, position: usize) -> candle_core::Result<Vec<f32>> {
+    let scores = outputs.narrow(0, row, 1)?.narrow(1, position, 1)?;
+    scores.flatten_all()?.to_dtype(DType::F32)?.to_vec1()
 }

@@ -21,6 +21,7 @@ pub fn load(
         sconce_manifest::load(path, overlay, &json_schema(tasks))?;
     manifest.source = source;
     complete(&mut manifest, path);
+    read_model(&mut manifest)?;
     Ok(manifest)
 }
 
@@ -46,4 +47,15 @@ fn complete(manifest: &mut Manifest, path: &Path) {
         weights.file = parent.join(&weights.file);
     }
     complete_hooks(&mut manifest.hooks, parent);
+}
+
+/// Reads the files that the description of the model names into it, so that a run's record has all of it.
+fn read_model(manifest: &mut Manifest) -> Result<(), Vec<Diagnostic>> {
+    let Some(model) = &mut manifest.model else {
+        return Ok(());
+    };
+    model.read_files(&manifest.base).map_err(|error| {
+        let place = manifest.place("model.config");
+        vec![Diagnostic::new(error.to_string()).at(place)]
+    })
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use sconce_base::memory_limit::memory_limit;
+use serde_json::{Value, json};
 
 use super::description::{Description, Signature};
 use super::facts::ModelFacts;
@@ -14,7 +15,8 @@ use crate::checkpoint::{self, Weights};
 use crate::data::csv::{LARGEST_ROWS, ROWS, SplitRows};
 use crate::data::{Dataset, Preprocessing, Splits};
 use crate::loss::LossConfig;
-use crate::nn::{MemoryBudget, Model, Network, Pass, Precision, Signal};
+use crate::nn::onnx::{Attribute, Dimension, ElementType, Graph, OnnxError, OnnxModel};
+use crate::nn::{KeyValueCache, MemoryBudget, Model, Network, Pass, Precision, Signal, Targets};
 use crate::parameters::Parameters;
 use crate::task::Supervised;
 use crate::weights::{self, Comparison, RESULTS};
@@ -166,10 +168,10 @@ impl SavedModel {
         weights: Weights,
         strict: bool,
     ) -> Result<(TrainedModel, Comparison), ModelDirectoryError> {
-        let inputs = Signal {
-            shape: self.preprocessing.sample_shape(),
-            content: self.preprocessing.inputs(),
-        };
+        let inputs = Signal::new(
+            self.preprocessing.sample_shape(),
+            self.preprocessing.inputs(),
+        );
         let targets = self.preprocessing.targets();
         let unbuilt = |error: crate::nn::ModelError| misfit(&self.directory, error.to_string());
         let model = &self.facts.model;
@@ -261,6 +263,78 @@ impl TrainedModel {
             Some(scaling) => scaling.original(&outputs.to_dtype(DType::F32)?),
             None => Ok(outputs),
         }
+    }
+
+    /// Whether sequences may be shorter than those of the training.
+    pub fn takes_any_length(&self) -> bool {
+        self.network.input().varies
+    }
+
+    /// Returns the outputs for further tokens of texts whose keys and values are in a cache, which gets those of these tokens.
+    ///
+    /// # Errors
+    ///
+    /// If the cache has no room for them, or the model sees later tokens.
+    pub fn forward_cached(
+        &self,
+        tokens: &Tensor,
+        cache: &mut KeyValueCache,
+    ) -> candle_core::Result<Tensor> {
+        let outputs = self
+            .network
+            .forward(tokens, &mut Pass::evaluation().caching(cache))?;
+        Ok(outputs.detach())
+    }
+
+    /// Returns the model with its preprocessing as a graph of ONNX.
+    ///
+    /// Its outputs are `output`, numbers in the data's own units or a score for each class, and for classes `probabilities`. Facts
+    /// beside the graph are `inputs`, what they mean, and `classes` or `targets`, their names, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If ONNX's operations can't say a layer or the preprocessing.
+    pub fn onnx(&self) -> Result<OnnxModel, OnnxError> {
+        let mut graph = Graph::new(&self.parameters);
+        let x = self.preprocessing.onnx(&mut graph)?;
+        let mut y = self.network.onnx(&mut graph, &x)?;
+        if let Some(scaling) = self.preprocessing.target_scaling() {
+            y = scaling.onnx(&mut graph, &y);
+        }
+        let targets = self.preprocessing.targets();
+        let batch = Dimension::Free("batch");
+        let (names, shape) = match &targets {
+            Targets::ClassPerPosition(classes) => (
+                classes,
+                vec![
+                    batch,
+                    Dimension::Free("length"),
+                    Dimension::Fixed(classes.len()),
+                ],
+            ),
+            Targets::Class(names) | Targets::Numbers(names) => {
+                (names, vec![batch, Dimension::Fixed(names.len())])
+            }
+        };
+        let key = match &targets {
+            Targets::Numbers(_) => "targets",
+            Targets::Class(_) | Targets::ClassPerPosition(_) => {
+                let likely = graph.node("Softmax", &[&y], &[("axis", Attribute::Int(-1))]);
+                graph.output(&likely, "probabilities", ElementType::Float, &shape);
+                "classes"
+            }
+        };
+        graph.output(&y, "output", ElementType::Float, &shape);
+        let inputs =
+            self.preprocessing.describe_inputs().into_iter().map(
+                |input| json!({"name": input.name, "kind": input.kind, "values": input.values}),
+            );
+        let inputs = inputs.collect::<Vec<Value>>();
+        let facts = [
+            ("inputs", json!(inputs).to_string()),
+            (key, json!(names).to_string()),
+        ];
+        Ok(OnnxModel::of(graph, &facts))
     }
 
     /// What was learnt from the training data.

@@ -7,6 +7,7 @@ use sconce_plugin_api::Phase;
 use super::HookPlan;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, Unit};
+use crate::nn::ModelConfig;
 use crate::optim::{Optimizer, OptimizerConfig};
 use crate::run::TrainingPlan;
 use crate::task::Task;
@@ -31,6 +32,7 @@ pub(super) fn advice(
         batches: batches(Phase::Train, plan.batch_size),
     };
     let mut found = run.sizes();
+    found.extend(run.model());
     found.extend(run.phases_without_data());
     found.extend(run.names());
     found.extend(run.learning_rate(optimizer));
@@ -67,6 +69,14 @@ struct Run<'a> {
 impl Run<'_> {
     fn warning(&self, path: &str, text: impl Into<String>) -> Diagnostic {
         Diagnostic::warning(text).at(self.manifest.place(path))
+    }
+
+    /// What is doubtful in the model's description.
+    fn model(&self) -> Vec<Diagnostic> {
+        let texts = self.manifest.model.iter().flat_map(ModelConfig::warnings);
+        texts
+            .map(|text| self.warning("model.config", text))
+            .collect()
     }
 
     fn updates(&self) -> u64 {

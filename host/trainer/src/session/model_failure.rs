@@ -15,10 +15,7 @@ const PARAMETERS_ALONE: &str = "the parameters alone exceed the GPU's free memor
 
 /// What a model's first layer gets of the data.
 pub(super) fn inputs_of(data: &Splits) -> Signal {
-    Signal {
-        shape: data.train.sample_shape().to_vec(),
-        content: data.train.inputs(),
-    }
+    data.train.signal()
 }
 
 /// The error message for a model that can't be built, at its place in the manifest.

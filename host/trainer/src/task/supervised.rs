@@ -181,6 +181,7 @@ impl Task for Supervised {
     }
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
+        pass.set_named_inputs(Arc::clone(&batch.named));
         let outputs = self.model.forward(&batch.inputs, pass)?;
         match self.data.preprocessing.target_scaling() {
             // Metrics and hooks get them in the data's own units.

@@ -72,10 +72,7 @@ fn a_small_transformer_learns_it() {
     )
     .expect("a model");
     let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
-    let signal = Signal {
-        shape: val.sample_shape().to_vec(),
-        content: val.inputs(),
-    };
+    let signal = Signal::new(val.sample_shape().to_vec(), val.inputs());
     let model = model
         .build(&mut parameters, &signal, val.targets())
         .expect("a model");

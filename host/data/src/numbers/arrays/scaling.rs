@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use sconce_nn::onnx::{Graph, Value};
 use serde::{Deserialize, Serialize};
 
 use sconce_base::exact::Exact;
@@ -59,6 +60,18 @@ impl TryFrom<StoredScaling> for Scaling {
 }
 
 impl Scaling {
+    /// Scales inputs (samples, …) of samples of this shape in a graph of ONNX.
+    pub(super) fn onnx(&self, graph: &mut Graph, x: &Value, shape: &[usize]) -> Value {
+        match self.pairs.as_slice() {
+            [] => x.clone(),
+            [_] => graph.standardised(x, &self.pairs, &[]),
+            pairs => {
+                let shape: Vec<usize> = [1].into_iter().chain(shape.iter().copied()).collect();
+                graph.standardised(x, pairs, &shape)
+            }
+        }
+    }
+
     /// Leaves inputs unchanged.
     pub(super) fn none() -> Scaling {
         Scaling { pairs: Vec::new() }

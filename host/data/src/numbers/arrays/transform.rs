@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sconce_nn::onnx::{Dimension, ElementType, Graph, Value};
 use serde::{Deserialize, Serialize};
 
 use super::scaling::Scaling;
@@ -106,6 +107,17 @@ impl TryFrom<StoredTransform> for ArrayTransform {
 }
 
 impl ArrayTransform {
+    /// Inputs in a graph of ONNX, from `input` (samples, …).
+    pub(crate) fn onnx(&self, graph: &mut Graph) -> Value {
+        let sample = self.shape.iter().copied().map(Dimension::Fixed);
+        let shape: Vec<Dimension> = [Dimension::Free("batch")]
+            .into_iter()
+            .chain(sample)
+            .collect();
+        let input = graph.input("input", ElementType::Float, &shape);
+        self.scaling.onnx(graph, &input, &self.shape)
+    }
+
     /// Returns the shape of a sample.
     pub fn shape(&self) -> &[usize] {
         &self.shape

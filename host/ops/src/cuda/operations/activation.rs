@@ -101,6 +101,8 @@ impl Activation {
             Some(Function::Relu) => 1,
             Some(Function::Gelu) => 2,
             Some(Function::Silu) => 3,
+            Some(Function::GeluTanh) => 4,
+            Some(Function::QuickGelu) => 5,
         }
     }
 

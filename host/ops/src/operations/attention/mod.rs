@@ -1,175 +1,234 @@
-//! Multi-head self-attention from packed queries, keys and values as one operation.
+//! Multi-head attention as one operation: softmax(Q · Kᵀ · scale) · V for each head.
+//!
+//! **Parts.** `sizes`: what fits together, and where the elements of a head are. `tiled`: for `f32`, by tiles. `general`: for any float
+//! type, by general matrix multiplications. `rotation`: vectors turned by the angles of their positions.
+//!
+//! **Flow.** 1. [`attention_with`] checks its terms, and has what no kernel computes composed. 2. The operation views queries, keys and
+//! values in place, side by side or in tensors of their own. 3. Tiles or general products compute outputs, and in the backward pass
+//! weights again, and the gradients of all three.
 
+mod general;
+mod rotation;
 mod sizes;
+#[cfg(test)]
+mod tests;
 mod tiled;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+use std::mem::MaybeUninit;
 
-use self::tiled::TiledAttention;
-use crate::autograd::tape::apply1;
-use crate::kernels::fill::{Schedule, SharedSlice, UninitInterleaved, fill_parts};
-use crate::kernels::math::{LANES, largest, number, sum};
-use crate::kernels::{Matrix, UninitBuffer, multiply_uninit, region, write_all};
+use candle_core::{CpuStorage, CustomOp1, CustomOp3, Layout, Result, Shape, Tensor};
+
+use crate::autograd::aside::hand_over;
+use crate::autograd::tape::{apply1, apply3};
+use crate::composed;
+use crate::kernels::UninitBuffer;
+use crate::kernels::fill::SharedSlice;
+use crate::options::AttentionTerms;
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
-use crate::{composed, vectorised};
-use sizes::AttentionSizes;
+use general::GeneralAttention;
+use rotation::Turning;
+pub use rotation::rotated;
+use sizes::{AttentionSizes, Part, PartLayout};
+use tiled::TiledAttention;
 
 /// softmax(Q · Kᵀ / √(width of a head)) · V for each head.
 ///
 /// From (batch, length, 3 · width), which is Q, K and V side by side, each with the heads side by side, to (batch,
 /// length, width). With `causal` a position attends only to itself and to those before it.
 pub fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
-    let sizes = AttentionSizes::of(qkv.dims(), heads)?;
-    if qkv.elem_count() == 0 {
-        let shape = (sizes.batch, sizes.length, sizes.width);
-        return Tensor::zeros(shape, qkv.dtype(), qkv.device());
+    attention_with(
+        AttentionInputs::Packed(qkv),
+        &AttentionTerms::new(heads, causal),
+    )
+}
+
+/// Queries, keys and values of an attention; each has its heads side by side.
+#[derive(Clone, Copy, Debug)]
+pub enum AttentionInputs<'a> {
+    /// Side by side: (batch, length, (heads + 2 · key heads) · width of a head).
+    Packed(&'a Tensor),
+    /// Queries (batch, queries, heads · width of a head), keys and values (batch, keys, key heads · width of a head). They may be
+    /// views of larger tensors.
+    Separate([&'a Tensor; 3]),
+}
+
+/// Attention of any kind, to (batch, queries, heads · width of a head).
+///
+/// # Errors
+///
+/// If the tensors or the terms don't fit together.
+pub fn attention_with(inputs: AttentionInputs<'_>, terms: &AttentionTerms) -> Result<Tensor> {
+    let counts = (terms.heads, terms.kv_heads);
+    let sizes = match inputs {
+        AttentionInputs::Packed(qkv) => AttentionSizes::packed(qkv.dims(), counts)?,
+        AttentionInputs::Separate(all) => AttentionSizes::separate(all.map(Tensor::dims), counts)?,
+    };
+    terms.check([sizes.batch, sizes.queries, sizes.keys], sizes.each)?;
+    let (AttentionInputs::Packed(first) | AttentionInputs::Separate([first, ..])) = inputs;
+    let shape = sizes.output_shape();
+    if sizes.keys == 0 || shape.elem_count() == 0 {
+        return Tensor::zeros(shape, first.dtype(), first.device());
     }
-    if composed::is_chosen(qkv) {
-        return composed::attention(qkv, heads, causal);
+    if composed::is_chosen(first) {
+        return match inputs {
+            AttentionInputs::Packed(qkv) => composed::attention(qkv, terms),
+            AttentionInputs::Separate(all) => composed::attention_of(all, terms),
+        };
     }
-    apply1(&ready(qkv)?, AttentionOp { sizes, causal })
+    let terms = terms.clone();
+    match inputs {
+        AttentionInputs::Packed(qkv) => apply1(&ready(qkv)?, AttentionOp { sizes, terms }),
+        AttentionInputs::Separate([q, k, v]) => {
+            let (q, k, v) = (in_rows(q)?, in_rows(k)?, in_rows(v)?);
+            apply3(&q, &k, &v, AttentionOp { sizes, terms })
+        }
+    }
+}
+
+/// A tensor whose last dimension is contiguous: itself, where it is.
+fn in_rows(x: &Tensor) -> Result<Tensor> {
+    match x.stride() {
+        [_, _, 1] => Ok(x.clone()),
+        _ => ready(x),
+    }
 }
 
 struct AttentionOp {
     sizes: AttentionSizes,
-    causal: bool,
-}
-
-/// Length to compute of a row with `seen` visible positions: whole registers.
-///
-/// A remainder would be computed element by element.
-#[inline(always)]
-fn rounded(seen: usize, length: usize) -> usize {
-    seen.next_multiple_of(LANES).min(length)
-}
-
-vectorised! {
-    /// Replaces each row of scores, times `scale`, by its softmax over the visible positions, and the others by 0.
-    fn softmax_rows<T: Number>(scores: &mut [T], length: usize, scale: T, causal: bool) {
-        for (index, row) in scores.chunks_exact_mut(length).enumerate() {
-            let seen = if causal { index + 1 } else { length };
-            let end = rounded(seen, length);
-            row[seen..end].fill(T::neg_infinity());
-            let inside = &mut row[..end];
-            let most = largest(inside);
-            for x in inside.iter_mut() {
-                *x = ((*x - most) * scale).fast_exp::<FUSED>();
-            }
-            let size = T::one() / sum([&*inside], |[x]| x);
-            for x in inside.iter_mut() {
-                *x *= size;
-            }
-            row[seen..].fill(T::ZERO);
-        }
-    }
-}
-
-vectorised! {
-    /// Replaces the gradients g of the weights p by those of the scores, p · (g − Σ g · p) · scale.
-    fn softmax_gradient<T: Number>(p: &[T], g: &mut [T], length: usize, scale: T, causal: bool) {
-        let rows = p.chunks_exact(length).zip(g.chunks_exact_mut(length));
-        for (index, (p, g)) in rows.enumerate() {
-            let seen = if causal { index + 1 } else { length };
-            let end = rounded(seen, length);
-            g[seen..end].fill(T::ZERO);
-            let p = &p[..end];
-            let mean = sum([p, &g[..end]], |[p, g]| p * g);
-            for (g, &p) in g[..end].iter_mut().zip(p) {
-                *g = p * (*g - mean) * scale;
-            }
-            g[seen..].fill(T::ZERO);
-        }
-    }
+    terms: AttentionTerms,
 }
 
 impl AttentionOp {
-    fn scale<T: Number>(&self) -> T {
-        number(1.0 / (self.sizes.each() as f64).sqrt())
+    fn turning<T: Number>(&self) -> Result<Option<Turning<'_, T>>> {
+        let rotation = self.terms.rotation.as_ref();
+        let turning = rotation.map(|rotation| Turning::of(rotation, self.sizes.queries));
+        turning.transpose()
     }
 
-    /// Computes the attention weights of a head, (length, length), into `weights`.
-    fn weights<'a, T: Number>(
-        &self,
-        qkv: &[T],
-        index: usize,
-        weights: &'a mut UninitBuffer<T>,
-    ) -> &'a [T] {
-        let queries = self.sizes.part(qkv, 0, index);
-        let keys = self.sizes.part(qkv, 1, index);
-        let scores = multiply_uninit(weights.slots(), queries, keys.t());
-        softmax_rows(scores, self.sizes.length, self.scale(), self.causal);
-        scores
+    fn tiled(&self) -> Result<TiledAttention<'_>> {
+        Ok(TiledAttention::new(
+            self.sizes,
+            &self.terms,
+            self.turning()?,
+        ))
     }
 
-    fn forward<T: Number>(&self, qkv: &[T]) -> Vec<T> {
-        let sizes = self.sizes;
-        let (length, each) = (sizes.length, sizes.each());
-        let schedule = Schedule::per_thread(sizes.parts(), sizes.batch * sizes.heads, 1);
-        let memory = UninitInterleaved::new([sizes.batch, length, sizes.heads, each]);
-        fill_parts(schedule, memory, |heads, mut y| {
-            let mut weights = UninitBuffer::new(length * length);
-            let mut mixed = UninitBuffer::new(length * each);
-            for index in heads.clone() {
-                let weights = self.weights(qkv, index, &mut weights);
-                let weights = Matrix::new(weights, length, length);
-                let values = sizes.part(qkv, 2, index);
-                let mixed = multiply_uninit(mixed.slots(), weights, values);
-                y.write_next(|row, y| {
-                    write_all(y, mixed[row * each..(row + 1) * each].iter().copied())
-                });
-            }
-            y.finish()
+    fn general<T: Number>(&self) -> Result<GeneralAttention<'_, T>> {
+        Ok(GeneralAttention {
+            sizes: self.sizes,
+            terms: &self.terms,
+            turning: self.turning()?,
         })
     }
 
-    fn backward<T: Number>(&self, qkv: &[T], g: &[T]) -> Vec<T> {
+    fn forward(&self, [q, k, v]: [(&CpuStorage, PartLayout); 3]) -> Result<(CpuStorage, Shape)> {
+        let shape = self.sizes.output_shape();
+        if let CpuStorage::F32(_) = q.0
+            && tiled::pays(self.sizes)
+        {
+            let parts = [part(q)?, part(k)?, part(v)?];
+            return Ok((stored(self.tiled()?.forward(parts)), shape));
+        }
+        for_floats!(q.0, T => {
+            let parts = [part::<T>(q)?, part(k)?, part(v)?];
+            Ok((stored(self.general()?.forward(parts)), shape))
+        })
+    }
+}
+
+/// What gradients are written to, and where in it those of queries, keys and values are.
+type GradientTargets<'a, T> = ([&'a SharedSlice<'a, MaybeUninit<T>>; 3], [PartLayout; 3]);
+
+impl AttentionOp {
+    /// Computes the gradients of queries, keys and values, of elements of any float type.
+    fn backward<'a>(
+        &self,
+        [q, k, v]: [(&'a CpuStorage, PartLayout); 3],
+        (g, g_layout): (&CpuStorage, &Layout),
+        form: Form,
+    ) -> Result<Vec<Tensor>> {
+        if let CpuStorage::F32(_) = q.0
+            && tiled::pays(self.sizes)
+        {
+            let parts = [part(q)?, part(k)?, part(v)?];
+            let (g, tiled) = (numbers(g, g_layout)?, self.tiled()?);
+            let compute = |targets: GradientTargets<'_, f32>| tiled.backward(parts, g, targets);
+            return self.written(form, compute);
+        }
+        for_floats!(q.0, T => {
+            let parts = [part::<T>(q)?, part(k)?, part(v)?];
+            let (g, general) = (numbers::<T>(g, g_layout)?, self.general()?);
+            let compute = |targets: GradientTargets<'_, T>| general.backward(parts, g, targets);
+            self.written(form, compute)
+        })
+    }
+
+    /// Has `compute` write the gradients of queries, keys and values, all elements of the layouts that it is given.
+    fn written<T: Number>(
+        &self,
+        form: Form,
+        compute: impl FnOnce(GradientTargets<'_, T>),
+    ) -> Result<Vec<Tensor>> {
         let sizes = self.sizes;
-        let (length, each) = (sizes.length, sizes.each());
-        let mut gradients = UninitBuffer::new(qkv.len());
-        let shared = SharedSlice::new(gradients.slots());
-        let parts = sizes.parts();
-        region::run(parts, |part| {
-            let mut weights = UninitBuffer::new(length * length);
-            let mut weight_gradients = UninitBuffer::new(length * length);
-            let mut matrix = UninitBuffer::new(length * each);
-            for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
-                let weights = self.weights(qkv, index, &mut weights);
-                let of_output = sizes.output(g, index);
-                let values = sizes.part(qkv, 2, index);
-                let of_scores = multiply_uninit(weight_gradients.slots(), of_output, values.t());
-                softmax_gradient(weights, of_scores, length, self.scale(), self.causal);
-                let of_scores = Matrix::new(&*of_scores, length, length);
-                let weights = Matrix::new(weights, length, length);
-                let queries = sizes.part(qkv, 0, index);
-                let keys = sizes.part(qkv, 1, index);
-                for (which, left, right) in [
-                    (0, of_scores, keys),
-                    (1, of_scores.t(), queries),
-                    (2, weights.t(), of_output),
-                ] {
-                    let matrix = multiply_uninit(matrix.slots(), left, right);
-                    let (image, head) = (index / sizes.heads, index % sizes.heads);
-                    let begin =
-                        image * length * 3 * sizes.width + which * sizes.width + head * each;
-                    for (row, from) in matrix.chunks_exact(each).enumerate() {
-                        let start = begin + row * 3 * sizes.width;
-                        // SAFETY: a head of an image is in one part only, and these elements are those of its queries,
-                        // keys or values at one position: `begin` depends on all three, and is less than a position's
-                        // 3 · width elements from the start of the image's first position.
-                        #[expect(unsafe_code, reason = "each head has its own elements")]
-                        let slots = unsafe { shared.part(start..start + each) };
-                        write_all(slots, from.iter().copied());
-                    }
-                }
+        let (width, kv_width) = (sizes.heads * sizes.each, sizes.kv_heads * sizes.each);
+        let tensor = |memory: UninitBuffer<T>, positions: usize, width: usize| {
+            // SAFETY: `compute` has written all elements of the layouts, which are those of all positions of all rows of the
+            // batch, `width` of each.
+            #[expect(unsafe_code, reason = "they are written")]
+            let numbers = unsafe { memory.written() };
+            new_tensor(numbers, &(sizes.batch, positions, width).into())
+        };
+        let memory = |positions: usize, width: usize| {
+            UninitBuffer::<T>::new(sizes.batch * positions * width)
+        };
+        match form {
+            Form::Packed => {
+                let width = width + 2 * kv_width;
+                let mut all = memory(sizes.queries, width);
+                let shared = SharedSlice::new(all.slots());
+                compute(([&shared; 3], sizes.packed_layouts()));
+                Ok(vec![tensor(all, sizes.queries, width)?])
             }
-        });
-        // SAFETY: the parts have all heads of all images, and of each the loops have written queries, keys and values
-        // at every position, `each` elements: together (batch, length, 3, heads, each), which is all of the memory.
-        #[expect(unsafe_code, reason = "they are written")]
-        unsafe {
-            gradients.written()
+            Form::Separate => {
+                let mut q = memory(sizes.queries, width);
+                let [mut k, mut v] = [(); 2].map(|()| memory(sizes.keys, kv_width));
+                let shared = [q.slots(), k.slots(), v.slots()].map(SharedSlice::new);
+                compute((shared.each_ref(), sizes.separate_layouts()));
+                Ok(vec![
+                    tensor(q, sizes.queries, width)?,
+                    tensor(k, sizes.keys, kv_width)?,
+                    tensor(v, sizes.keys, kv_width)?,
+                ])
+            }
         }
     }
+
+    /// Queries, keys and values within a contiguous tensor that has them side by side.
+    fn packed_parts<'a>(
+        &self,
+        qkv: &'a CpuStorage,
+        layout: &Layout,
+    ) -> [(&'a CpuStorage, PartLayout); 3] {
+        let start = layout.start_offset();
+        self.sizes.packed_layouts().map(|part| {
+            let start = start + part.start;
+            (qkv, PartLayout { start, ..part })
+        })
+    }
+}
+
+/// How queries, keys and values are given.
+#[derive(Clone, Copy)]
+enum Form {
+    Packed,
+    Separate,
+}
+
+fn part<T: Number>((storage, layout): (&CpuStorage, PartLayout)) -> Result<Part<'_, T>> {
+    Ok(Part {
+        numbers: T::cpu_storage_as_slice(storage)?,
+        layout,
+    })
 }
 
 impl CustomOp1 for AttentionOp {
@@ -178,35 +237,70 @@ impl CustomOp1 for AttentionOp {
     }
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let shape = (self.sizes.batch, self.sizes.length, self.sizes.width);
-        if let (CpuStorage::F32(_), Some(tiled)) =
-            (storage, TiledAttention::of(self.sizes, self.causal))
-        {
-            let y = tiled.forward(numbers(storage, layout)?);
-            return Ok((stored(y), shape.into()));
-        }
-        for_floats!(storage, T => {
-            let y = self.forward(numbers::<T>(storage, layout)?);
-            Ok((stored(y), shape.into()))
-        })
+        self.forward(self.packed_parts(storage, layout))
     }
 
     fn bwd(&self, qkv: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
         let gradient = ready(gradient)?;
         let (guard, layout) = qkv.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
-        let storage = cpu(&guard)?;
-        if let (CpuStorage::F32(_), Some(tiled)) =
-            (storage, TiledAttention::of(self.sizes, self.causal))
-        {
-            let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
-            let gradients = tiled.backward(numbers(storage, layout)?, g);
-            return Ok(Some(new_tensor(gradients, qkv.shape())?));
-        }
-        for_floats!(storage, T => {
-            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
-            let gradients = self.backward(numbers::<T>(storage, layout)?, g);
-            Ok(Some(new_tensor(gradients, qkv.shape())?))
-        })
+        let parts = self.packed_parts(cpu(&guard)?, layout);
+        let g = (cpu(&gradient_guard)?, gradient_layout);
+        Ok(self.backward(parts, g, Form::Packed)?.pop())
+    }
+}
+
+impl CustomOp3 for AttentionOp {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn cpu_fwd(
+        &self,
+        q: &CpuStorage,
+        q_layout: &Layout,
+        k: &CpuStorage,
+        k_layout: &Layout,
+        v: &CpuStorage,
+        v_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (q, k, v) = ((q, q_layout), (k, k_layout), (v, v_layout));
+        self.forward([located(q)?, located(k)?, located(v)?])
+    }
+
+    fn bwd(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let gradient = ready(gradient)?;
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let g = (cpu(&gradient_guard)?, gradient_layout);
+        let guards = [q, k, v].map(Tensor::storage_and_layout);
+        let [of_q, of_k, of_v] = &guards;
+        let parts = [
+            located((cpu(&of_q.0)?, of_q.1))?,
+            located((cpu(&of_k.0)?, of_k.1))?,
+            located((cpu(&of_v.0)?, of_v.1))?,
+        ];
+        let mut gradients = self.backward(parts, g, Form::Separate)?.into_iter();
+        let [of_q, of_k, of_v] = [q, k, v].map(|input| hand_over(input, gradients.next()));
+        Ok((of_q, of_k, of_v))
+    }
+}
+
+/// The vectors of a tensor (batch, positions, width) within its storage.
+fn located<'a>(
+    (storage, layout): (&'a CpuStorage, &Layout),
+) -> Result<(&'a CpuStorage, PartLayout)> {
+    Ok((storage, PartLayout::of(layout)?))
+}
+
+impl AttentionSizes {
+    fn output_shape(&self) -> Shape {
+        (self.batch, self.queries, self.heads * self.each).into()
     }
 }

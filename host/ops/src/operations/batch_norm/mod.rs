@@ -6,6 +6,7 @@
 //! reading them.
 
 mod backward;
+pub(crate) mod group;
 mod running;
 
 use std::mem::MaybeUninit;

@@ -1,7 +1,9 @@
 //! Element-wise operations: activation functions, and the sum of two tensors.
 
 pub(crate) mod add_relu;
+pub(crate) mod factors;
 pub(crate) mod masked;
+pub(crate) mod multiply;
 
 use std::mem::MaybeUninit;
 
@@ -9,6 +11,7 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use crate::autograd::sum::Add;
 use crate::autograd::tape::{apply1, apply2};
+use crate::kernels::math::number;
 use crate::kernels::{map, write_all};
 use crate::options::Function;
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
@@ -24,6 +27,16 @@ pub fn relu(x: &Tensor) -> Result<Tensor> {
 /// candle's has a gradient that is accurate to six digits only.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
     applied(x, Function::Gelu)
+}
+
+/// 0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))) for every element: the approximation of [`gelu`] that GPT-2 uses.
+pub fn gelu_tanh(x: &Tensor) -> Result<Tensor> {
+    applied(x, Function::GeluTanh)
+}
+
+/// x · σ(1.702 · x) for every element: the approximation of [`gelu`] that CLIP uses.
+pub fn quick_gelu(x: &Tensor) -> Result<Tensor> {
+    applied(x, Function::QuickGelu)
 }
 
 /// x · σ(x) for every element.
@@ -44,6 +57,8 @@ impl Function {
         match self {
             Function::Relu => relu_of(x, y),
             Function::Gelu => gelu_of(x, y),
+            Function::GeluTanh => gelu_tanh_of(x, y),
+            Function::QuickGelu => quick_gelu_of(x, y),
             Function::Silu => silu_of(x, y),
         }
     }
@@ -59,6 +74,8 @@ impl Function {
         match self {
             Function::Relu => relu_of(x, y),
             Function::Gelu => gelu_keeping_derivatives(x, y),
+            Function::GeluTanh => gelu_tanh_keeping_derivatives(x, y),
+            Function::QuickGelu => quick_gelu_keeping_derivatives(x, y),
             Function::Silu => silu_keeping_derivatives(x, y),
         }
     }
@@ -73,6 +90,8 @@ impl Function {
         match self {
             Function::Relu => relu_gradients(x, g, gradients),
             Function::Gelu => gelu_gradients(x, g, gradients),
+            Function::GeluTanh => gelu_tanh_gradients(x, g, gradients),
+            Function::QuickGelu => quick_gelu_gradients(x, g, gradients),
             Function::Silu => silu_gradients(x, g, gradients),
         }
     }
@@ -136,90 +155,94 @@ fn gelu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
 }
 
 vectorised! {
-    fn gelu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
-        write_all(y, x.iter().map(|&x| gelu_and_derivative::<FUSED, T>(x).0))
-    }
-}
-
-vectorised! {
-    fn gelu_keeping_derivatives<'a, T: Number>(
-        x: &mut [T],
-        y: &'a mut [MaybeUninit<T>],
-    ) -> &'a mut [T] {
-        let values = x.iter_mut().map(|x| {
-            let (value, derivative) = gelu_and_derivative::<FUSED, T>(*x);
-            *x = derivative;
-            value
-        });
-        write_all(y, values)
-    }
-}
-
-vectorised! {
-    fn gelu_gradients<'a, T: Number>(
-        x: &[T],
-        g: &[T],
-        gradients: &'a mut [MaybeUninit<T>],
-    ) -> &'a mut [T] {
-        let both = x.iter().zip(g);
-        write_all(gradients, both.map(|(&x, &g)| gelu_and_derivative::<FUSED, T>(x).1 * g))
-    }
-}
-
-vectorised! {
-    fn products<'a, T: Number>(a: &[T], b: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+    pub(crate) fn products<'a, T: Number>(a: &[T], b: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
         write_all(y, a.iter().zip(b).map(|(&a, &b)| a * b))
     }
 }
 
-/// x · σ(x) and its derivative σ(x) · (1 + x · (1 − σ(x))), where σ(x) = 1 / (1 + e⁻ˣ).
+/// x · σ(v) and its derivative σ(v) · (1 + x · v′ · (1 − σ(v))) for a function v of x, whose derivative is v′; σ(v) = 1 / (1 + e⁻ᵛ).
 ///
 /// Only exponentials of negative numbers are computed.
 #[inline(always)]
-fn silu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
-    let small = (-x.abs()).fast_exp::<FUSED>();
+fn gated_and_derivative<const FUSED: bool, T: Number>(x: T, v: T, of_v: T) -> (T, T) {
+    let small = (-v.abs()).fast_exp::<FUSED>();
     let size = T::one() / (T::one() + small);
-    let sigmoid = if x < T::ZERO { small * size } else { size };
-    let derivative = sigmoid * x.times_plus::<FUSED>(T::one() - sigmoid, T::one());
+    let sigmoid = if v < T::ZERO { small * size } else { size };
+    let derivative = sigmoid * (x * of_v).times_plus::<FUSED>(T::one() - sigmoid, T::one());
     (x * sigmoid, derivative)
 }
 
-vectorised! {
-    fn silu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
-        write_all(y, x.iter().map(|&x| silu_and_derivative::<FUSED, T>(x).0))
-    }
+#[inline(always)]
+fn silu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    gated_and_derivative::<FUSED, T>(x, x, T::one())
 }
 
-vectorised! {
-    fn silu_keeping_derivatives<'a, T: Number>(
-        x: &mut [T],
-        y: &'a mut [MaybeUninit<T>],
-    ) -> &'a mut [T] {
-        let values = x.iter_mut().map(|x| {
-            let (value, derivative) = silu_and_derivative::<FUSED, T>(*x);
-            *x = derivative;
-            value
-        });
-        write_all(y, values)
-    }
+#[inline(always)]
+fn quick_gelu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let slope = number::<T>(1.702);
+    gated_and_derivative::<FUSED, T>(x, slope * x, slope)
 }
 
-vectorised! {
-    fn silu_gradients<'a, T: Number>(
-        x: &[T],
-        g: &[T],
-        gradients: &'a mut [MaybeUninit<T>],
-    ) -> &'a mut [T] {
-        let both = x.iter().zip(g);
-        write_all(gradients, both.map(|(&x, &g)| silu_and_derivative::<FUSED, T>(x).1 * g))
-    }
+/// (1 + tanh(u)) / 2 is σ(2 · u).
+#[inline(always)]
+fn gelu_tanh_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    // 2 · √(2/π), and its multiple by which the cube counts.
+    let linear = number::<T>(1.595_769_121_605_730_7);
+    let cubic = number::<T>(1.595_769_121_605_730_7 * 0.044_715);
+    let square = x * x;
+    let v = x * square.times_plus::<FUSED>(cubic, linear);
+    let of_v = square.times_plus::<FUSED>(number::<T>(3.0) * cubic, linear);
+    gated_and_derivative::<FUSED, T>(x, v, of_v)
 }
+
+/// The loops of a function, of which both value and derivative are computed at once.
+macro_rules! loops {
+    ($both:ident: $of:ident, $keeping_derivatives:ident, $gradients:ident) => {
+        vectorised! {
+            fn $of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+                write_all(y, x.iter().map(|&x| $both::<FUSED, T>(x).0))
+            }
+        }
+
+        vectorised! {
+            fn $keeping_derivatives<'a, T: Number>(
+                x: &mut [T],
+                y: &'a mut [MaybeUninit<T>],
+            ) -> &'a mut [T] {
+                let values = x.iter_mut().map(|x| {
+                    let (value, derivative) = $both::<FUSED, T>(*x);
+                    *x = derivative;
+                    value
+                });
+                write_all(y, values)
+            }
+        }
+
+        vectorised! {
+            fn $gradients<'a, T: Number>(
+                x: &[T],
+                g: &[T],
+                gradients: &'a mut [MaybeUninit<T>],
+            ) -> &'a mut [T] {
+                let both = x.iter().zip(g);
+                write_all(gradients, both.map(|(&x, &g)| $both::<FUSED, T>(x).1 * g))
+            }
+        }
+    };
+}
+
+loops!(gelu_and_derivative: gelu_of, gelu_keeping_derivatives, gelu_gradients);
+loops!(gelu_tanh_and_derivative: gelu_tanh_of, gelu_tanh_keeping_derivatives, gelu_tanh_gradients);
+loops!(quick_gelu_and_derivative: quick_gelu_of, quick_gelu_keeping_derivatives, quick_gelu_gradients);
+loops!(silu_and_derivative: silu_of, silu_keeping_derivatives, silu_gradients);
 
 impl CustomOp1 for Function {
     fn name(&self) -> &'static str {
         match self {
             Function::Relu => "relu",
             Function::Gelu => "gelu",
+            Function::GeluTanh => "gelu-tanh",
+            Function::QuickGelu => "quick-gelu",
             Function::Silu => "silu",
         }
     }

@@ -11,7 +11,7 @@ use crate::kernels::{
     multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
 };
 use crate::operations::elementwise::KeptValues;
-use crate::options::Function;
+use crate::options::{Function, WeightOrder};
 
 /// Rows processed at once in the forward pass: whole tiles, and few enough that threads finish at about the same time.
 const AT_ONCE: usize = 48;
@@ -33,6 +33,7 @@ impl BlockedLinear {
             rows,
             outputs,
             inputs,
+            ..
         } = sizes;
         Blocked::pays(rows, inputs, outputs).then(|| BlockedLinear {
             sizes,
@@ -52,14 +53,16 @@ impl BlockedLinear {
             rows,
             outputs,
             inputs,
+            order,
         } = self.sizes;
         // `ReLU` is computed with the product, and what it needs for the backward pass are its outputs.
         let rectifies = function == Some(Function::Relu);
         let function = function.filter(|_| !rectifies);
         let left = Matrix::new(x, rows, inputs);
-        let right = Matrix::new(weight, outputs, inputs).t();
+        let right = self.sizes.weight(weight).t();
         if outputs > rows {
-            let mut product = if pays_in_place(rows, inputs, outputs) {
+            let is_in_rows = order == WeightOrder::OutputsInputs;
+            let mut product = if is_in_rows && pays_in_place(rows, inputs, outputs) {
                 multiply_in_place(self.threads, left, right.t(), (bias, rectifies))
             } else {
                 let row = bias;
@@ -106,17 +109,21 @@ impl BlockedLinear {
             rows,
             outputs,
             inputs,
+            ..
         } = self.sizes;
         let (before, bias_gradient) = self.before(g, kept, has_bias);
         let g = before.as_deref().unwrap_or(g);
         let of_output = Matrix::new(g, rows, outputs);
+        let (left, right) = self
+            .sizes
+            .of_weight(of_output, Matrix::new(x, rows, inputs));
         let product = |is_wanted: bool, left, right| {
             let row = None;
             is_wanted.then(|| Blocked::new(Factors { left, right, row }))
         };
         let products = [
-            product(of_weight, of_output.t(), Matrix::new(x, rows, inputs)),
-            product(of_input, of_output, Matrix::new(weight, outputs, inputs)),
+            product(of_weight, left, right),
+            product(of_input, of_output, self.sizes.weight(weight)),
         ];
         (bias_gradient, multiply_blocked(self.threads, products))
     }

@@ -15,7 +15,7 @@ use crate::autograd::aside::hand_over;
 use crate::autograd::tape::{apply2, apply3};
 use crate::composed;
 use crate::kernels::{Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit};
-use crate::options::Function;
+use crate::options::{Function, WeightOrder};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::LinearSizes;
 
@@ -23,7 +23,7 @@ use sizes::LinearSizes;
 ///
 /// W is (outputs, inputs) and b (outputs).
 pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    apply(x, weight, bias, None)
+    linear_with(x, (weight, WeightOrder::OutputsInputs), bias, None)
 }
 
 /// [`linear`] and a function of its outputs, with the same bits as one after the other.
@@ -33,20 +33,29 @@ pub fn linear_then(
     bias: Option<&Tensor>,
     function: Function,
 ) -> Result<Tensor> {
-    apply(x, weight, bias, Some(function))
+    linear_with(
+        x,
+        (weight, WeightOrder::OutputsInputs),
+        bias,
+        Some(function),
+    )
 }
 
-fn apply(
+/// [`linear`] by a weight in this order, which is read as it is, and a function of its outputs, if any.
+///
+/// The bits are the same for both orders wherever products are computed by packed blocks, as those of several rows are.
+pub fn linear_with(
     x: &Tensor,
-    weight: &Tensor,
+    (weight, order): (&Tensor, WeightOrder),
     bias: Option<&Tensor>,
     function: Option<Function>,
 ) -> Result<Tensor> {
     if composed::is_chosen(x) {
-        return composed::linear(x, weight, bias, function);
+        return composed::linear(x, (weight, order), bias, function);
     }
     let (x, weight) = (ready(x)?, ready(weight)?);
     let op = LinearOp {
+        order,
         function,
         derivatives: OnceLock::new(),
     };
@@ -57,6 +66,7 @@ fn apply(
 }
 
 struct LinearOp {
+    order: WeightOrder,
     function: Option<Function>,
     /// The function's derivatives at its inputs, where they don't follow from its outputs.
     derivatives: OnceLock<CpuStorage>,
@@ -69,11 +79,12 @@ impl LinearOp {
         (weight, weight_layout): (&CpuStorage, &Layout),
         bias: Option<(&CpuStorage, &Layout)>,
     ) -> Result<(CpuStorage, Shape)> {
-        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims())?;
+        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims(), self.order)?;
         let LinearSizes {
             rows,
             outputs,
             inputs,
+            ..
         } = sizes;
         let mut shape = x_layout.dims().to_vec();
         if let Some(last) = shape.last_mut() {
@@ -100,7 +111,7 @@ impl LinearOp {
                 bail!("a linear layer of {outputs} outputs has a bias of another length")
             }
             let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
-            let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
+            let right = sizes.weight(numbers::<T>(weight, weight_layout)?).t();
             let factors = Factors {
                 left,
                 right,
@@ -162,11 +173,12 @@ impl LinearOp {
         let (y_guard, y_layout) = y.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
-        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims())?;
+        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims(), self.order)?;
         let LinearSizes {
             rows,
             outputs,
             inputs,
+            ..
         } = sizes;
         // Also for a weight held constant, so that the bias's gradient has the same bits as otherwise.
         if let (CpuStorage::F32(_), Some(blocked)) = (x_storage, BlockedLinear::of(sizes)) {
@@ -197,14 +209,15 @@ impl LinearOp {
             let g = before.as_deref().unwrap_or(g);
             let of_output = Matrix::new(g, rows, outputs);
             let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);
-            let of_weight = Matrix::new(numbers::<T>(weight_storage, weight_layout)?, outputs, inputs);
+            let of_weight = sizes.weight(numbers::<T>(weight_storage, weight_layout)?);
+            let (left, right) = sizes.of_weight(of_output, of_x);
             let factors = |left, right| Factors {
                 left,
                 right,
                 row: None,
             };
             let wanted = [
-                weight.track_op().then(|| factors(of_output.t(), of_x)),
+                weight.track_op().then(|| factors(left, right)),
                 x.track_op().then(|| factors(of_output, of_weight)),
             ];
             let mut bias_sums = vec![T::ZERO; if has_bias { outputs } else { 0 }];

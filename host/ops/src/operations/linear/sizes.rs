@@ -2,18 +2,23 @@
 
 use candle_core::{Result, bail};
 
+use crate::kernels::Matrix;
+use crate::options::WeightOrder;
+
 #[derive(Clone, Copy)]
 pub(super) struct LinearSizes {
     pub(super) rows: usize,
     pub(super) outputs: usize,
     pub(super) inputs: usize,
+    pub(super) order: WeightOrder,
 }
 
 impl LinearSizes {
-    pub(super) fn of(x: &[usize], weight: &[usize]) -> Result<LinearSizes> {
-        let (&[outputs, inputs], Some((&last, leading))) = (weight, x.split_last()) else {
+    pub(super) fn of(x: &[usize], weight: &[usize], order: WeightOrder) -> Result<LinearSizes> {
+        let (&[first, second], Some((&last, leading))) = (weight, x.split_last()) else {
             bail!("a linear layer of weight {weight:?} was given {x:?}")
         };
+        let (inputs, outputs) = order.sizes([first, second]);
         if last != inputs {
             bail!("a linear layer of {inputs} inputs was given {x:?}")
         }
@@ -21,6 +26,27 @@ impl LinearSizes {
             rows: leading.iter().product(),
             outputs,
             inputs,
+            order,
         })
+    }
+
+    /// A weight as a matrix (outputs, inputs).
+    pub(super) fn weight<'a, T>(&self, weight: &'a [T]) -> Matrix<'a, T> {
+        match self.order {
+            WeightOrder::OutputsInputs => Matrix::new(weight, self.outputs, self.inputs),
+            WeightOrder::InputsOutputs => Matrix::new(weight, self.inputs, self.outputs).t(),
+        }
+    }
+
+    /// The factors of the weight's gradient in its order, from the outputs' gradients (rows, outputs) and the inputs (rows, inputs).
+    pub(super) fn of_weight<'a, T>(
+        &self,
+        of_output: Matrix<'a, T>,
+        x: Matrix<'a, T>,
+    ) -> (Matrix<'a, T>, Matrix<'a, T>) {
+        match self.order {
+            WeightOrder::OutputsInputs => (of_output.t(), x),
+            WeightOrder::InputsOutputs => (x.t(), of_output),
+        }
     }
 }

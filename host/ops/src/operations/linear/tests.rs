@@ -46,6 +46,7 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
             rows,
             outputs,
             inputs,
+            order: WeightOrder::OutputsInputs,
         };
         let is_blocked = BlockedLinear::of(sizes).is_some();
         assert_eq!(is_blocked, has_tiles() && rows >= 16, "{rows}");
@@ -58,13 +59,42 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
             None,
             Some(Function::Relu),
             Some(Function::Gelu),
+            Some(Function::GeluTanh),
+            Some(Function::QuickGelu),
             Some(Function::Silu),
         ] {
+            let order = WeightOrder::OutputsInputs;
             let together = |x: &Tensor, weight: &Tensor, bias: &Tensor| {
-                super::apply(x, weight, Some(bias), function)
+                super::linear_with(x, (weight, order), Some(bias), function)
             };
             let found = results(&given, DType::F32, together)?;
             let exact = results(&given, DType::F64, together)?;
+            // With the weight in the other order.
+            let turned = [
+                given[0].clone(),
+                given[1].t()?.contiguous()?,
+                given[2].clone(),
+            ];
+            let others = results(&turned, DType::F32, |x, weight, bias| {
+                linear_with(
+                    x,
+                    (weight, WeightOrder::InputsOutputs),
+                    Some(bias),
+                    function,
+                )
+            })?;
+            for (index, (found, other)) in found.iter().zip(&others).enumerate() {
+                let other = if index == 2 {
+                    other.t()?
+                } else {
+                    other.clone()
+                };
+                if is_blocked {
+                    assert_eq!(bits(found)?, bits(&other)?, "{rows} {function:?} {index}");
+                }
+                let error = (found - other)?.abs()?.max_all()?.to_scalar::<f32>()?;
+                assert!(error < 1e-3, "{rows} {function:?} {index}: {error}");
+            }
             for (index, (found, exact)) in found.iter().zip(&exact).enumerate() {
                 let error = (found.to_dtype(DType::F64)? - exact)?.abs()?;
                 let error = error.max_all()?.to_scalar::<f64>()?;
@@ -81,6 +111,8 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
                     None => Ok(y),
                     Some(Function::Relu) => relu(&y),
                     Some(Function::Gelu) => gelu(&y),
+                    Some(Function::GeluTanh) => crate::gelu_tanh(&y),
+                    Some(Function::QuickGelu) => crate::quick_gelu(&y),
                     Some(Function::Silu) => silu(&y),
                 }
             })?;

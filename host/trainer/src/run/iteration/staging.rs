@@ -6,8 +6,9 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use candle_core::{Device, Result, Tensor, bail};
+use candle_core::{Device, Result, bail};
 
 use crate::data::{Batch, DataError, Loader};
 use crate::nn::ops::device::remember_origin;
@@ -92,7 +93,9 @@ impl Copies {
     fn begin(&mut self, batch: std::result::Result<Batch, DataError>) -> Result<()> {
         let begun = match (batch, &mut self.uploader) {
             (Ok(batch), Some(uploader)) => {
-                let upload = uploader.begin(&[&batch.inputs, &batch.targets])?;
+                let mut tensors = vec![&batch.inputs, &batch.targets];
+                tensors.extend(batch.named.values());
+                let upload = uploader.begin(&tensors)?;
                 Ok((batch, upload))
             }
             (Ok(_), None) => bail!("batches are copied to the device after the end of their pass"),
@@ -107,15 +110,17 @@ impl Copies {
             .uploader
             .as_mut()
             .map(|uploader| uploader.finish(upload));
-        let copied: Vec<Tensor> = copied.transpose()?.unwrap_or_default();
-        let Ok([inputs, targets]) = <[Tensor; 2]>::try_from(copied) else {
-            bail!("a batch's copy on the device has not its two tensors");
+        let mut copied = copied.transpose()?.unwrap_or_default().into_iter();
+        let (Some(inputs), Some(targets)) = (copied.next(), copied.next()) else {
+            bail!("a batch's copy on the device lacks its two tensors");
         };
+        let named = batch.named.keys().cloned().zip(copied).collect();
         // Losses and metrics that look at targets on the host don't wait for the device.
         remember_origin(&targets, &batch.targets);
         Ok(Batch {
             inputs,
             targets,
+            named: Arc::new(named),
             ..batch
         })
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use sconce_nn::onnx::{Dimension, ElementType, Graph, Value};
+
 use super::encoding_problem::EncodingProblem;
 use crate::numbers::csv::config::{DEFAULT_MIN_COUNT, OnUnknown};
 use crate::numbers::csv::table::scan::{Missing, Scan};
@@ -188,6 +190,48 @@ impl CategoryColumn {
             (None, rule) if rule.unwrap_or(default) == OnUnknown::Error => Err(problem),
             (None, _) => Ok(None),
         }
+    }
+
+    /// Its inputs in a graph of ONNX, from texts (samples, 1), of which `missing` are those of a missing value. What is an error
+    /// here is an unknown category there.
+    pub(in crate::numbers::csv) fn onnx(&self, graph: &mut Graph, missing: &[String]) -> Value {
+        let shape = [Dimension::Free("batch"), Dimension::Fixed(1)];
+        let mut text = graph.input(&self.name, ElementType::Text, &shape);
+        let one_of = |graph: &mut Graph, text: &Value, texts: &[String]| {
+            let texts = graph.texts(texts);
+            let same = graph.of_two("Equal", text, &texts);
+            graph.cast(&same, ElementType::Float)
+        };
+        let is_any = |graph: &mut Graph, inputs: &Value| {
+            let axis = graph.ints(&[1]);
+            graph.of_two("ReduceMax", inputs, &axis)
+        };
+        let is_missing = one_of(graph, &text, missing);
+        let is_missing = is_any(graph, &is_missing);
+        if let MissingCategory::As(category) = &self.missing {
+            let zero = graph.number(0.0);
+            let condition = graph.of_two("Greater", &is_missing, &zero);
+            let category = graph.texts(std::slice::from_ref(category));
+            text = graph.node("Where", &[&condition, &category, &text], &[]);
+        }
+        let mut choices = vec![one_of(graph, &text, &self.categories.texts)];
+        if self.missing == MissingCategory::Own {
+            choices.push(is_missing);
+        }
+        let mut inputs = graph.joined(&choices, 1);
+        if self.unknown == Some(OnUnknown::Own) {
+            let is_known = is_any(graph, &inputs);
+            let one = graph.number(1.0);
+            let is_unknown = graph.of_two("Sub", &one, &is_known);
+            inputs = graph.joined(&[inputs, is_unknown], 1);
+        }
+        if !self.is_embedded {
+            return inputs;
+        }
+        // The number of the choice, from 1.
+        let numbers: Vec<f32> = (1..=self.choices()).map(|number| number as f32).collect();
+        let numbers = graph.numbers(&numbers, &[numbers.len(), 1]);
+        graph.of_two("MatMul", &inputs, &numbers)
     }
 
     /// Checks what was read from a file.

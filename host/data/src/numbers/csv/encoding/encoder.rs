@@ -16,6 +16,7 @@ use crate::numbers::csv::config::OnUnknown;
 use crate::numbers::csv::table::Table;
 use crate::numbers::csv::table::scan::{Missing, Scan};
 use crate::numbers::csv::{CsvConfig, CsvError, UnknownCategory};
+use sconce_nn::onnx::{Graph, OnnxError, Value};
 
 /// Encodes a record, a text for each column, as the inputs of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -149,6 +150,28 @@ impl Encoder {
             }
         }
         Ok(inputs)
+    }
+
+    /// All inputs side by side in a graph of ONNX, where each column is an input by its name.
+    pub(crate) fn onnx(&self, graph: &mut Graph) -> Result<Value, OnnxError> {
+        let missing: Vec<String> = self
+            .missing
+            .iter()
+            .map(|text| text.trim().to_owned())
+            .collect();
+        let columns = self.columns.iter().map(|column| match column {
+            ColumnEncoder::Number(column) => Ok(column.onnx(graph)),
+            ColumnEncoder::Category(column) => Ok(column.onnx(graph, &missing)),
+            ColumnEncoder::Date(column) => {
+                let reason = format!(
+                    "the column `{}` has dates, which ONNX can't read from text",
+                    column.name
+                );
+                Err(OnnxError::of(graph, reason))
+            }
+        });
+        let columns = columns.collect::<Result<Vec<Value>, OnnxError>>()?;
+        Ok(graph.joined(&columns, 1))
     }
 
     /// Checks what was read from a file.

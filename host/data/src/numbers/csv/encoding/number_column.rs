@@ -7,6 +7,7 @@ use super::far::{FAR, Far};
 use crate::numbers::csv::table::scan::{Missing, Scan, number};
 use crate::numbers::csv::{CsvConfig, OnMissing};
 use sconce_base::exact::Exact;
+use sconce_nn::onnx::{Dimension, ElementType, Graph, Value};
 
 /// Encodes numbers as one input: (number − mean) / deviation, or the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +83,22 @@ impl NumberColumn {
         let seen = self.seen.map(|seen| seen.0);
         let is_far = self.rows > 0 && is_far(number, seen, self.deviation.0);
         Ok(is_far.then_some(Far::Number(number, seen)))
+    }
+
+    /// Its input in a graph of ONNX: numbers (samples, 1), not-a-number where one is missing.
+    pub(in crate::numbers::csv) fn onnx(&self, graph: &mut Graph) -> Value {
+        let shape = [Dimension::Free("batch"), Dimension::Fixed(1)];
+        let mut x = graph.input(&self.name, ElementType::Double, &shape);
+        if let Some(missing) = self.missing {
+            let is_missing = graph.node("IsNaN", &[&x], &[]);
+            let missing = graph.double(missing.0);
+            x = graph.node("Where", &[&is_missing, &missing, &x], &[]);
+        }
+        if self.is_standardised {
+            graph.standardised(&x, &[(self.mean.0, self.deviation.0)], &[1, 1])
+        } else {
+            graph.cast(&x, ElementType::Float)
+        }
     }
 
     /// Checks what was read from a file.

@@ -1,15 +1,23 @@
 //! One forward pass: training or evaluation, hooks at modules, and access to the run around it.
+//!
+//! `visibility`: which positions of a batch's sequences may see each other. `cache`: keys and values of earlier tokens.
+
+mod cache;
+mod visibility;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use candle_core::{Error, Result, Tensor};
 
-use crate::ops::{self, AcrossRanks, SharedBatch};
+use crate::ops::{self, AcrossRanks, SharedBatch, TokenPositions};
 use crate::random::{self, Stream};
 use crate::running_statistics::StatisticsLog;
+pub use cache::KeyValueCache;
+pub use visibility::Visibility;
 
 /// A named module of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +93,15 @@ pub struct Pass<'a> {
     shared_batch: Option<SharedBatch>,
     taps: Option<&'a mut dyn Taps>,
     surroundings: Option<&'a dyn PassSurroundings>,
+    named: NamedInputs,
+    visibility: Option<Visibility>,
+    cache: Option<&'a mut KeyValueCache>,
+    /// Positions in the cache at the start of the pass.
+    cached: usize,
 }
+
+/// Inputs of a batch beside the one that the first layer gets, by their names, e.g. `token_types`.
+pub type NamedInputs = Arc<BTreeMap<String, Tensor>>;
 
 impl<'a> Pass<'a> {
     /// Creates a training pass without hooks.
@@ -108,7 +124,26 @@ impl<'a> Pass<'a> {
             shared_batch: None,
             taps: None,
             surroundings: None,
+            named: NamedInputs::default(),
+            visibility: None,
+            cache: None,
+            cached: 0,
         }
+    }
+
+    /// Gives the pass the batch's inputs that layers read by their names.
+    pub fn set_named_inputs(&mut self, named: NamedInputs) {
+        self.named = named;
+    }
+
+    /// Returns the batch's inputs that layers read by their names.
+    pub fn named_inputs(&self) -> NamedInputs {
+        Arc::clone(&self.named)
+    }
+
+    /// Returns the batch's input of this name, if it has one.
+    pub fn named_input(&self, name: &str) -> Option<&Tensor> {
+        self.named.get(name)
     }
 
     /// Sets the position in training, which determines the random numbers.
@@ -154,6 +189,50 @@ impl<'a> Pass<'a> {
     pub fn within(mut self, surroundings: &'a dyn PassSurroundings) -> Pass<'a> {
         self.surroundings = Some(surroundings);
         self
+    }
+
+    /// Says which positions of the batch's sequences may see each other, and their numbers; by default all may, and they are
+    /// counted from 0 in each row.
+    pub fn seeing(mut self, visibility: Visibility) -> Pass<'a> {
+        self.visibility = Some(visibility);
+        self
+    }
+
+    /// The batch's tokens are those after the ones in the cache, to which attention adds them.
+    pub fn caching(mut self, cache: &'a mut KeyValueCache) -> Pass<'a> {
+        self.cached = cache.length();
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Returns which positions of the batch's sequences may see each other, if it was said.
+    pub fn visibility(&self) -> Option<&Visibility> {
+        self.visibility.as_ref()
+    }
+
+    /// Returns the cache, and its number of positions at the start of the pass.
+    pub(crate) fn cache(&mut self) -> Option<(&mut KeyValueCache, usize)> {
+        let cached = self.cached;
+        self.cache.as_deref_mut().map(|cache| (cache, cached))
+    }
+
+    /// Returns the numbers of the batch's tokens, of (rows, length), for position embeddings.
+    ///
+    /// # Errors
+    ///
+    /// If they are known and those of a batch of another shape.
+    pub fn token_positions(&self, rows: usize, length: usize) -> Result<TokenPositions> {
+        if let Some(cache) = &self.cache {
+            return Ok(cache.positions(self.cached, length));
+        }
+        let Some(visibility) = &self.visibility else {
+            return Ok(TokenPositions::From(0));
+        };
+        visibility.check(rows, length)?;
+        Ok(TokenPositions::Each {
+            rows,
+            positions: Arc::clone(visibility.positions()),
+        })
     }
 
     /// Whether training-only behaviour such as dropout is enabled.

@@ -1,0 +1,157 @@
+//! Builds a layer that contains no others: output shape, parameters and FLOPs.
+
+use super::builder::{Builder, Made};
+use super::problem::{LayerProblem, first, last, rows, wants_numbers, wants_one_length};
+use crate::layers::{
+    BatchNorm, BatchNormOptions, DropPath, Dropout, GroupNorm, LayerNorm, Rearrangement, RmsNorm,
+    Scale,
+};
+use crate::ops::PoolKind;
+use crate::{Inputs, Layer, LayerKind, Signal};
+
+impl Builder<'_> {
+    /// Builds a layer under its full name.
+    pub(super) fn leaf(
+        &mut self,
+        kind: &LayerKind,
+        name: &str,
+        input: &Signal,
+    ) -> Result<Made, LayerProblem> {
+        match kind {
+            LayerKind::Embedding(_) | LayerKind::EmbedCategories(_) => {}
+            LayerKind::Flatten(_) | LayerKind::Reshape(_)
+                if !matches!(input.content, Inputs::Columns(_)) => {}
+            _ => wants_numbers(input)?,
+        }
+        if !takes_any_length(kind) {
+            wants_one_length(input)?;
+        }
+        if let Some(activation) = kind.activation() {
+            return Ok(same(activation, input));
+        }
+        match kind {
+            LayerKind::Linear(config) => self.linear(config, name, input),
+            LayerKind::Conv1d(config) => self.conv1d(config, name, input),
+            LayerKind::Conv2d(config) => self.conv2d(config, name, input),
+            LayerKind::MaxPool2d(config) => super::pooling::sliding(PoolKind::Max, config, input),
+            LayerKind::AvgPool2d(config) => super::pooling::sliding(PoolKind::Mean, config, input),
+            LayerKind::AdaptiveMaxPool2d(config) => {
+                super::pooling::adaptive(PoolKind::Max, config, input)
+            }
+            LayerKind::AdaptiveAvgPool2d(config) => {
+                super::pooling::adaptive(PoolKind::Mean, config, input)
+            }
+            LayerKind::BatchNorm(config) => {
+                let options = BatchNormOptions {
+                    epsilon: config.epsilon,
+                    momentum: config.momentum,
+                };
+                let channels = first(input)?;
+                let layer = BatchNorm::new(&mut self.parameters.scope(name), channels, options)?;
+                Ok(same(layer, input))
+            }
+            LayerKind::GroupNorm(config) => {
+                let channels = first(input)?;
+                if !channels.is_multiple_of(config.groups) {
+                    return Err(LayerProblem::new(format!(
+                        "divides {channels} channels into {} groups; they must be a multiple of it",
+                        config.groups
+                    )));
+                }
+                let mut scope = self.parameters.scope(name);
+                let layer = GroupNorm::new(&mut scope, config.groups, channels, config.epsilon)?;
+                Ok(same(layer, input))
+            }
+            LayerKind::LayerNorm(config) => {
+                let (width, mut scope) = (last(input)?, self.parameters.scope(name));
+                Ok(same(
+                    LayerNorm::new(&mut scope, width, config.epsilon)?,
+                    input,
+                ))
+            }
+            LayerKind::RmsNorm(config) => {
+                let (width, mut scope) = (last(input)?, self.parameters.scope(name));
+                Ok(same(
+                    RmsNorm::new(&mut scope, width, config.epsilon)?,
+                    input,
+                ))
+            }
+            LayerKind::Dropout(config) => Ok(same(Dropout::new(config.share, name), input)),
+            LayerKind::DropPath(config) => Ok(same(DropPath::new(config.share, name), input)),
+            LayerKind::Scale(config) => {
+                let width = last(input)?;
+                Ok(same(
+                    Scale::new(self.parameters, name, width, config.init)?,
+                    input,
+                ))
+            }
+            LayerKind::Embedding(config) => self.embedding(config, name, input),
+            LayerKind::EmbedCategories(config) => self.embed_categories(config, name, input),
+            LayerKind::PositionEmbedding(config) => self.position_embedding(config, name, input),
+            LayerKind::ClassToken(_) => self.class_token(name, input),
+            LayerKind::Attention(config) => self.attention(config, name, input),
+            LayerKind::Flatten(_) => super::rearranging::reshape(input, vec![input.count()]),
+            LayerKind::Reshape(config) => super::rearranging::reshape(input, config.shape.clone()),
+            LayerKind::Transpose(config) => super::rearranging::transpose(input, config),
+            LayerKind::Positions(_) => super::rearranging::positions(input),
+            LayerKind::MeanPositions(_) => {
+                let (_, width) = rows(input)?;
+                Ok(made(Rearrangement::MeanPositions, Signal::numbers([width])))
+            }
+            LayerKind::Select(config) => super::rearranging::select(input, config.at),
+            LayerKind::Activation(_)
+            | LayerKind::Relu(_)
+            | LayerKind::Gelu(_)
+            | LayerKind::GeluTanh(_)
+            | LayerKind::QuickGelu(_)
+            | LayerKind::Silu(_)
+            | LayerKind::Tanh(_)
+            | LayerKind::Sigmoid(_)
+            | LayerKind::Sequential(_)
+            | LayerKind::Residual(_)
+            | LayerKind::Repeat(_)
+            | LayerKind::Parallel(_) => Err(LayerProblem::new("is not a layer by itself")),
+        }
+    }
+}
+
+/// Whether a layer treats all positions alike, or selects among them, so that their number may vary.
+fn takes_any_length(kind: &LayerKind) -> bool {
+    kind.activation().is_some()
+        || matches!(
+            kind,
+            LayerKind::Linear(_)
+                | LayerKind::LayerNorm(_)
+                | LayerKind::RmsNorm(_)
+                | LayerKind::Dropout(_)
+                | LayerKind::DropPath(_)
+                | LayerKind::Scale(_)
+                | LayerKind::Embedding(_)
+                | LayerKind::PositionEmbedding(_)
+                | LayerKind::ClassToken(_)
+                | LayerKind::Attention(_)
+                | LayerKind::MeanPositions(_)
+                | LayerKind::Select(_)
+        )
+}
+
+/// Two operations for each of as many multiply-adds as the product of these sizes.
+pub(super) fn flops<const N: usize>(sizes: [usize; N]) -> u64 {
+    sizes
+        .into_iter()
+        .fold(2, |flops, size| flops.saturating_mul(size as u64))
+}
+
+/// A layer whose multiply-adds are not counted.
+pub(super) fn made(layer: impl Layer + 'static, output: Signal) -> Made {
+    Made {
+        layer: Box::new(layer),
+        output,
+        flops: 0,
+    }
+}
+
+/// A layer that keeps the shape.
+pub(super) fn same(layer: impl Layer + 'static, input: &Signal) -> Made {
+    made(layer, input.clone())
+}

@@ -1,0 +1,77 @@
+//! Builds linear layers, with weights of their own or of other layers.
+
+use super::builder::{Builder, Made};
+use super::leaf::flops;
+use super::problem::{LayerProblem, last};
+use crate::init::Init;
+use crate::layers::LinearOptions;
+use crate::ops::WeightOrder;
+use crate::{Linear, LinearConfig, Signal};
+
+impl Builder<'_> {
+    pub(super) fn linear(
+        &mut self,
+        config: &LinearConfig,
+        name: &str,
+        input: &Signal,
+    ) -> Result<Made, LayerProblem> {
+        let inputs = last(input)?;
+        let order = match config.transposed {
+            true => WeightOrder::InputsOutputs,
+            false => WeightOrder::OutputsInputs,
+        };
+        let options = LinearOptions {
+            bias: config.bias.unwrap_or(config.tied.is_none()),
+            init: config.init.map(Init::from),
+            order,
+        };
+        let (layer, outputs) = match &config.tied {
+            Some(other) => {
+                let weight = self.weight_of(other)?;
+                let outputs = tied_outputs(config, other, (weight.dims(), order), inputs)?;
+                let mut scope = self.parameters.scope(name);
+                (Linear::tied(&mut scope, weight, options)?, outputs)
+            }
+            None => {
+                let outputs = config.outputs.unwrap_or(self.outputs);
+                let mut scope = self.parameters.scope(name);
+                let layer = Linear::with(&mut scope, inputs, outputs, options)?;
+                self.lend(name, layer.weight());
+                (layer, outputs)
+            }
+        };
+        let mut output = input.clone();
+        if let Some(last) = output.shape.last_mut() {
+            *last = outputs;
+        }
+        let flops = flops([inputs, output.count()]);
+        Ok(Made {
+            layer: Box::new(layer),
+            output,
+            flops,
+        })
+    }
+}
+
+/// The outputs of a layer that uses the weight of `other`, of this shape.
+fn tied_outputs(
+    config: &LinearConfig,
+    other: &str,
+    (shape, order): (&[usize], WeightOrder),
+    inputs: usize,
+) -> Result<usize, LayerProblem> {
+    let problem = |what: String| {
+        LayerProblem::new(format!(
+            "uses the weight of `{other}`, which is {shape:?}, and {what}"
+        ))
+    };
+    let outputs = match (order, shape) {
+        (WeightOrder::OutputsInputs, &[outputs, own]) if own == inputs => outputs,
+        (WeightOrder::InputsOutputs, &[own, outputs]) if own == inputs => outputs,
+        _ => return Err(problem(format!("has {inputs} inputs"))),
+    };
+    match config.outputs {
+        Some(wanted) if wanted != outputs => Err(problem(format!("`outputs` {wanted}"))),
+        _ => Ok(outputs),
+    }
+}

@@ -1,0 +1,258 @@
+//! The kind `transformers` in the manifest.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use sconce_base::regular_file::read_at_most;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::family::{Family, FamilyNames};
+use super::keys::Keys;
+use crate::{LayerConfig, Signal, Targets};
+
+/// Most bytes of a `config.json`: labels of a hundred thousand classes fit.
+const MOST_BYTES: u64 = 1 << 24;
+
+/// A model of `transformers`, described by its own `config.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransformersConfig {
+    /// The model's `config.json`: the file, the directory it is in, or the object itself. Families: `gpt2`, `llama`, `mistral`, `qwen2`,
+    /// `qwen3`, `bert`, `vit`, `resnet`, `convnext`.
+    pub config: ConfigSource,
+    /// What the model ends with. Default: by the data's targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
+    /// Whether the blocks' activations are recomputed in the backward pass instead of kept for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recompute: bool,
+}
+
+/// A `config.json`, or where it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ConfigSource {
+    /// The file, or the directory that it is in.
+    File(PathBuf),
+    /// The object itself.
+    Object(Map<String, Value>),
+}
+
+/// What a model ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Head {
+    /// A number for each token at each position.
+    Language,
+    /// A number for each class or target of a sample.
+    Classification,
+    /// Nothing: the outputs are the vectors of the last block.
+    None,
+}
+
+impl Head {
+    fn for_targets(targets: &Targets) -> Head {
+        match targets {
+            Targets::ClassPerPosition(_) => Head::Language,
+            Targets::Class(_) | Targets::Numbers(_) => Head::Classification,
+        }
+    }
+}
+
+/// Why a `config.json` describes no model that can be built.
+#[derive(Debug, thiserror::Error)]
+pub enum TransformersError {
+    /// The file can't be read.
+    #[error("`{}` can't be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file has no JSON object.
+    #[error("`{}` is not a `config.json`: {reason}", path.display())]
+    NoObject {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The file was not read when the manifest was.
+    #[error("`{}` has not been read: `TransformersConfig::read` comes first", .0.display())]
+    NotRead(PathBuf),
+    /// `model_type` is missing.
+    #[error("the model's `config.json` has no `model_type`; families are `{known}`")]
+    NoFamily {
+        /// All families.
+        known: String,
+    },
+    /// `model_type` is of no family here.
+    #[error(
+        "the `model_type` of the model's `config.json` is `{found}`, and families are `{known}`"
+    )]
+    UnknownFamily {
+        /// The value.
+        found: String,
+        /// All families.
+        known: String,
+    },
+    /// A value is none that the key can have.
+    #[error("`{key}` of the model's `config.json` is {found}; it must be {wanted}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What it can have.
+        wanted: String,
+        /// The value.
+        found: String,
+    },
+    /// A value means something that can't be built.
+    #[error("`{key}` of the model's `config.json` is {found}, which is not supported: {reason}")]
+    Refused {
+        /// The key.
+        key: String,
+        /// The value.
+        found: String,
+        /// What is in the way.
+        reason: String,
+    },
+    /// The samples are not what the model takes.
+    #[error("the model takes {wanted}, by its `config.json`, and the data has {found}")]
+    Samples {
+        /// What the model takes.
+        wanted: String,
+        /// What the data has.
+        found: String,
+    },
+    /// The family has no such head.
+    #[error("the family has no head for `language`: take `classification` or `none`")]
+    NoLanguage,
+}
+
+/// What a model is built for.
+pub(super) struct Shapes<'a> {
+    pub(super) input: &'a Signal,
+    pub(super) head: Head,
+    pub(super) recompute: bool,
+}
+
+impl Shapes<'_> {
+    /// Checks that samples are images of these channels, and of this side if it matters.
+    pub(super) fn expect_images(
+        &self,
+        channels: usize,
+        side: Option<usize>,
+    ) -> Result<(), TransformersError> {
+        let fits = match (&self.input.shape[..], side) {
+            (&[found, height, width], Some(side)) => {
+                (found, height, width) == (channels, side, side)
+            }
+            (&[found, ..], None) => found == channels && self.input.shape.len() == 3,
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        let wanted = match side {
+            Some(side) => format!("images of shape [{channels}, {side}, {side}]"),
+            None => format!("images of {channels} channels"),
+        };
+        Err(TransformersError::Samples {
+            wanted,
+            found: self.input.to_string(),
+        })
+    }
+}
+
+impl TransformersConfig {
+    /// Reads the file that `config` names, relative to `base`, and puts its object in the name's place: what is recorded of a run
+    /// describes the model by itself.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be read, or is no JSON object.
+    pub fn read(&mut self, base: &Path) -> Result<(), TransformersError> {
+        let ConfigSource::File(path) = &self.config else {
+            return Ok(());
+        };
+        let mut path = base.join(path);
+        if path.is_dir() {
+            path.push("config.json");
+        }
+        let bytes = match read_at_most(&path, MOST_BYTES) {
+            Ok(bytes) => bytes,
+            Err(source) => return Err(TransformersError::Unreadable { path, source }),
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(object) => self.config = ConfigSource::Object(object),
+            Err(error) => {
+                let reason = error.to_string();
+                return Err(TransformersError::NoObject { path, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self) -> Result<&Map<String, Value>, TransformersError> {
+        match &self.config {
+            ConfigSource::Object(values) => Ok(values),
+            ConfigSource::File(path) => Err(TransformersError::NotRead(path.clone())),
+        }
+    }
+
+    /// Returns the model's layers, for samples like `input` and targets like `targets`.
+    ///
+    /// # Errors
+    ///
+    /// If the family or a value is not one that can be built, or the samples are not what the model takes.
+    pub fn layers(
+        &self,
+        input: &Signal,
+        targets: &Targets,
+    ) -> Result<Vec<LayerConfig>, TransformersError> {
+        let values = self.values()?;
+        let family = Family::of(values)?;
+        family.check(values)?;
+        let shapes = Shapes {
+            input,
+            head: self.head.unwrap_or_else(|| Head::for_targets(targets)),
+            recompute: self.recompute,
+        };
+        (family.layers)(&Keys::new(family, values), &shapes)
+    }
+
+    /// Returns a warning for each key of the `config.json` that nothing is known of: whether it changes the model is unclear.
+    pub fn warnings(&self) -> Vec<String> {
+        let Ok(values) = self.values() else {
+            return Vec::new();
+        };
+        let Ok(family) = Family::of(values) else {
+            return Vec::new();
+        };
+        let near = |key: &str| match sconce_base::nearest::nearest(key, family.used_and_refused()) {
+            Some(near) => format!("; is `{near}` meant?"),
+            None => String::new(),
+        };
+        let warning = |key: &str| {
+            format!(
+                "`{key}` of the model's `config.json` is not a key that is known of `{}`, and has no effect{}",
+                family.model_type,
+                near(key)
+            )
+        };
+        family.unknown(values).map(warning).collect()
+    }
+
+    /// Returns the names in files of the family's weights; none that differ from the model's if the family is unknown.
+    pub fn names(&self) -> FamilyNames {
+        let family = self
+            .values()
+            .and_then(|values| Ok((Family::of(values)?, values)));
+        match family {
+            Ok((family, values)) => (family.names)(&Keys::new(family, values)),
+            Err(_) => FamilyNames::default(),
+        }
+    }
+}
