@@ -151,3 +151,9 @@ text("windows, grouped keys, scaled angles and a tied head", {"kind": "sequentia
     {"kind": "repeat", "name": "h", "count": 2, "layers": [{"kind": "residual", "layers": [{"kind": "rms-norm"},
      {"kind": "attention", "heads": 4, "kv_heads": 1, "causal": True, "window": 3, "rotary": {"share": 0.5, "scaling": {"kind": "linear", "factor": 2}}}]}]},
     {"kind": "linear", "tied": "tokens", "bias": False}]})
+arrays("recurrent networks", numbers.normal(size=(40, 6, 5)).astype(np.float32), numbers.normal(size=(40, 2)).astype(np.float32),
+       {"kind": "sequential", "layers": [{"kind": "lstm", "hidden": 7, "layers": 2, "bidirectional": True}, {"kind": "gru", "hidden": 5},
+                                         {"kind": "select", "at": "last"}, {"kind": "linear"}]})
+images("larger images", {"kind": "sequential", "layers": [
+    {"kind": "conv2d", "channels": 4, "kernel": 3, "stride": 2}, {"kind": "conv-transpose2d", "channels": 6, "kernel": 3, "stride": 2, "padding": 1, "groups": 2},
+    {"kind": "upsample", "factor": 2, "mode": "bilinear"}, {"kind": "upsample", "factor": [1, 2]}, {"kind": "adaptive-avg-pool2d"}, {"kind": "flatten"}, {"kind": "linear"}]})

@@ -2,6 +2,7 @@
 //!
 //! | module | what must hold |
 //! |---|---|
+//! | `adapters` | adapters beside a model that is held: the same bits after an interruption, merged and used |
 //! | `averages` | `ema` and `swa` average what their formulas say |
 //! | `tensors` | hooks read and change tensors where they may, without a copy |
 //! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
@@ -77,6 +78,7 @@
     reason = "a test that finds its machine broken may say so by panicking"
 )]
 
+mod adapters;
 mod after_training;
 mod any_loop;
 mod arguments;

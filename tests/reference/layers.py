@@ -201,5 +201,36 @@ def images():
     yield case(layers, Of(lambda of, x: of.norm(x), norm=nn.GroupNorm(2, 4)), torch.randn(2, 4, 3, 2))
 
 
-cases = [each for group in (functions, linear_layers, blocks, sequences, images) for each in group()]
+class First(nn.Module):
+    """The outputs of a recurrent module, without its last state; parameters have the module's names."""
+
+    def __init__(self, name, module):
+        super().__init__()
+        self.add_module(name, module)
+
+    def forward(self, x):
+        (module,) = self.children()
+        return module(x)[0]
+
+
+def recurrent_layers():
+    for kind, module in [("lstm", nn.LSTM), ("gru", nn.GRU)]:
+        layers = [{"kind": kind, "name": "rnn", "hidden": 3}]
+        yield case(layers, First("rnn", module(2, 3, batch_first=True)), torch.randn(2, 4, 2))
+        layers = [{"kind": kind, "name": "rnn", "hidden": 2, "layers": 2, "bidirectional": True}]
+        yield case(layers, First("rnn", module(3, 2, 2, batch_first=True, bidirectional=True)), torch.randn(2, 3, 3))
+
+
+def larger_images():
+    layers = [{"kind": "conv-transpose2d", "name": "up", "channels": 4, "kernel": [3, 2], "stride": 2, "padding": 1, "output_padding": 1, "groups": 2}]
+    up = nn.ConvTranspose2d(2, 4, (3, 2), 2, 1, 1, groups=2)
+    yield case(layers, Of(lambda of, x: of.up(x), up=up), torch.randn(2, 2, 3, 3))
+    layers = [{"kind": "conv-transpose2d", "name": "up", "channels": 3, "kernel": 3, "dilation": 2, "bias": False}]
+    yield case(layers, Of(lambda of, x: of.up(x), up=nn.ConvTranspose2d(2, 3, 3, dilation=2, bias=False)), torch.randn(2, 2, 2, 3))
+    for mode in ("nearest", "bilinear"):
+        layers = [{"kind": "upsample", "factor": [2, 3], "mode": mode}]
+        yield case(layers, Of(lambda _, x, mode=mode: F.interpolate(x, scale_factor=(2.0, 3.0), mode=mode)), torch.randn(2, 2, 3, 2))
+
+
+cases = [each for group in (functions, linear_layers, blocks, sequences, images, recurrent_layers, larger_images) for each in group()]
 print(json.dumps({"cases": cases}))

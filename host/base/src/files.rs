@@ -1,6 +1,7 @@
 //! Atomic writing of single files, and limits of open ones. What a run writes into its directory goes through
 //! [`crate::held_directory`]; reading is in [`crate::regular_file`].
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -10,6 +11,14 @@ use crate::held_directory::HeldDirectory;
 /// of `path` sees either the old file or the new one, each complete, also after a crash.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     HeldDirectory::unheld(path).write_atomically(path, bytes)
+}
+
+/// As [`write_atomically`], with the content that `write` writes, piece by piece.
+pub fn write_atomically_by(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    HeldDirectory::unheld(path).write_atomically_by(path, write)
 }
 
 /// How many files this process may have open at once, if the system says.

@@ -54,6 +54,30 @@ pub fn read_more(file: File, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
 /// Size in bytes of files that are read without a comparison with the memory.
 const SMALL: u64 = 64 << 20;
 
+/// Fills `buffer` with the bytes of a file from `start` on, whatever has been read of it.
+///
+/// # Errors
+///
+/// If they can't be read, or there are fewer.
+#[cfg(unix)]
+pub fn read_exact_at(file: &File, start: u64, buffer: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, start)
+}
+
+#[cfg(windows)]
+pub fn read_exact_at(file: &File, mut start: u64, mut buffer: &mut [u8]) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, start)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                buffer = buffer.get_mut(count..).unwrap_or_default();
+                start += count as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Opens a regular file, or a pipe passed to this process, e.g. `/dev/stdin` or `/dev/fd/63`.
 ///
 /// Other named pipes and devices are refused: opening a pipe waits for a writer, and a device may never

@@ -51,12 +51,13 @@ use candle_core::{Result, Tensor};
 pub use build::{LayerError, build, with_var_builder};
 pub use config::{
     ActivationConfig, AdaptivePoolConfig, AttentionConfig, BatchNormConfig, Combination,
-    Conv1dConfig, Conv2dConfig, DropPathConfig, DropoutConfig, EmbedCategoriesConfig,
-    EmbeddingConfig, Extent, GroupNormConfig, InitConfig, LayerConfig, LayerKind, LinearConfig,
-    NamedPosition, NormConfig, PackedNames, ParallelConfig, Plain, PoolConfig,
-    PositionEmbeddingConfig, ProjectionBias, ProjectionBiases, ProjectionNames, QueryNormConfig,
-    RepeatConfig, ReshapeConfig, ResidualConfig, RotaryAngles, RotaryConfig, RotaryScaling,
-    ScaleConfig, SelectConfig, SelectedPosition, SeparateNames, SequentialLayers, TransposeConfig,
+    Conv1dConfig, Conv2dConfig, ConvTranspose2dConfig, DropPathConfig, DropoutConfig,
+    EmbedCategoriesConfig, EmbeddingConfig, Extent, GroupNormConfig, InitConfig, LayerConfig,
+    LayerKind, LinearConfig, NamedPosition, NormConfig, PackedNames, ParallelConfig, Plain,
+    PoolConfig, PositionEmbeddingConfig, ProjectionBias, ProjectionBiases, ProjectionNames,
+    QueryNormConfig, RecurrentConfig, RepeatConfig, ReshapeConfig, ResidualConfig, RotaryAngles,
+    RotaryConfig, RotaryScaling, ScaleConfig, SelectConfig, SelectedPosition, SeparateNames,
+    SequentialLayers, TransposeConfig, UpsampleConfig, UpsampleMode,
 };
 pub use layers::{Activation, Layer, Linear};
 pub use models::{ModelConfig, ModelError, SequentialConfig};

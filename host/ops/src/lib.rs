@@ -64,6 +64,7 @@ pub use operations::batch_norm::group::group_norm;
 pub use operations::batch_norm::{
     batch_norm, batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
 };
+pub use operations::conv::transposed::{conv_transpose2d, transposed_size};
 pub use operations::conv::unfold::unfold2d;
 pub use operations::conv::{conv2d, conv2d_then, largest_convolution};
 pub use operations::elementwise::add_relu::add_relu;
@@ -77,13 +78,15 @@ pub use operations::linear::{linear, linear_then, linear_with};
 pub use operations::losses::cross_entropy::{cross_entropy, cross_entropy_on_device};
 pub use operations::losses::squared_error::mean_squared_error;
 pub use operations::pool::pool2d;
+pub use operations::pool::upsample::upsample2d;
 pub use operations::rearranging::{concatenated, permuted, position_at, prepended};
+pub use operations::recurrent::{RecurrentKind, recurrent};
 pub use operations::row_norm::{layer_norm, rms_norm};
 pub use operations::sequences::{mean_positions, transpose};
 pub use operations::softmax::softmax;
 pub use options::{
     After, AttentionDropout, AttentionTerms, CrossEntropyTerms, Function, KeyIntervals, PoolKind,
-    RotaryTable, Rotation, TokenPositions, VisibleKeys, WeightOrder, Window, Windows,
+    RotaryTable, Rotation, TokenPositions, Upsampling, VisibleKeys, WeightOrder, Window, Windows,
 };
 pub use statistics::{
     AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource,

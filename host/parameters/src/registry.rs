@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use candle_core::{DType, Device, Shape, Tensor, TensorId, Var};
 use sconce_base::nearest::nearest;
 
+use crate::adapters::{AdapterOptions, AdapterPlan, Adapters, ParameterRole};
 use crate::init::Init;
 use crate::memory_budget::{MemoryBudget, TooLarge};
 use crate::parameter_kind::ParameterKind;
@@ -55,19 +56,33 @@ fn nearest_hint(nearest: Option<&str>) -> String {
 
 /// Multiplier of a parameter's learning rate; 0 freezes the parameter, initially 1. Clones share the
 /// value, so that a layer can see its own parameters' multipliers.
+///
+/// That of a parameter of a [base](ParameterRole::Base) is 0, whatever it is set to.
 #[derive(Clone, Debug)]
-pub struct LearningRateScale(Arc<AtomicU64>);
+pub struct LearningRateScale(Arc<SharedScale>);
+
+#[derive(Debug)]
+struct SharedScale {
+    bits: AtomicU64,
+    is_base: AtomicBool,
+}
 
 impl Default for LearningRateScale {
     fn default() -> Self {
-        LearningRateScale(Arc::new(AtomicU64::new(1.0_f64.to_bits())))
+        LearningRateScale(Arc::new(SharedScale {
+            bits: AtomicU64::new(1.0_f64.to_bits()),
+            is_base: AtomicBool::new(false),
+        }))
     }
 }
 
 impl LearningRateScale {
     /// Returns the multiplier.
     pub fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
+        if self.is_base() {
+            return 0.0;
+        }
+        f64::from_bits(self.0.bits.load(Ordering::Relaxed))
     }
 
     /// Whether the multiplier is 0.
@@ -76,7 +91,15 @@ impl LearningRateScale {
     }
 
     fn set(&self, share: f64) {
-        self.0.store(share.to_bits(), Ordering::Relaxed);
+        self.0.bits.store(share.to_bits(), Ordering::Relaxed);
+    }
+
+    fn is_base(&self) -> bool {
+        self.0.is_base.load(Ordering::Relaxed)
+    }
+
+    fn set_base(&self, is_base: bool) {
+        self.0.is_base.store(is_base, Ordering::Relaxed);
     }
 }
 
@@ -87,6 +110,7 @@ pub struct Parameter {
     var: Var,
     kind: ParameterKind,
     share: LearningRateScale,
+    is_of_adapter: bool,
 }
 
 impl Parameter {
@@ -121,6 +145,22 @@ impl Parameter {
         self.kind
     }
 
+    /// Returns what it is to training with adapters.
+    pub fn role(&self) -> ParameterRole {
+        if self.is_of_adapter {
+            ParameterRole::Adapter
+        } else if self.share.is_base() {
+            ParameterRole::Base
+        } else {
+            ParameterRole::Trained
+        }
+    }
+
+    /// Trains it, if it has been held as part of the base: a new head.
+    pub fn train(&self) {
+        self.share.set_base(false);
+    }
+
     /// Whether the optimizer updates it.
     pub fn is_trainable(&self) -> bool {
         self.kind == ParameterKind::Parameter && !self.share.is_frozen()
@@ -152,6 +192,7 @@ pub struct Parameters {
     budget: Option<MemoryBudget>,
     /// Number of learned elements that have been counted.
     counted: usize,
+    adapters: Option<Adapters>,
 }
 
 impl Parameters {
@@ -166,7 +207,18 @@ impl Parameters {
             variables: HashMap::new(),
             budget: None,
             counted: 0,
+            adapters: None,
         }
+    }
+
+    /// Gives what is registered from now on adapters, and holds the rest.
+    pub fn adapt(&mut self, plan: AdapterPlan) {
+        self.adapters = Some(Adapters::new(plan));
+    }
+
+    /// Returns the plan of adapters and what has them, if there are any.
+    pub fn adapters(&self) -> Option<&Adapters> {
+        self.adapters.as_ref()
     }
 
     /// Creates a registry of variables that exist: those of a loop that creates its own, in this order. It shares their storage.
@@ -196,11 +248,15 @@ impl Parameters {
         self.places.insert(name.clone(), self.entries.len());
         self.variables
             .insert(var.as_tensor().id(), self.entries.len());
+        let role = self.adapters.as_ref().map(|adapters| adapters.role(&name));
+        let share = LearningRateScale::default();
+        share.set_base(role == Some(ParameterRole::Base));
         self.entries.push(Parameter {
             name,
             var,
             kind,
-            share: LearningRateScale::default(),
+            share,
+            is_of_adapter: role == Some(ParameterRole::Adapter),
         });
     }
 
@@ -356,10 +412,16 @@ impl Parameters {
         kind: ParameterKind,
     ) -> Result<Tensor, ParametersError> {
         let size = self.dtype.size_in_bytes();
+        let role = self.adapters.as_ref().map(|adapters| adapters.role(&name));
+        // What is held has neither gradient nor state.
+        let counted_as = match role {
+            Some(ParameterRole::Base) => ParameterKind::Buffer,
+            _ => kind,
+        };
         let taken = self
             .budget
             .as_mut()
-            .map(|budget| budget.take(shape, size, kind));
+            .map(|budget| budget.take(shape, size, counted_as));
         if let Some(Err(TooLarge(problem))) = taken {
             let shape = shape.to_vec();
             return Err(ParametersError::TooLarge {
@@ -419,6 +481,18 @@ impl ParameterScope<'_> {
         self.register(name, shape, init, ParameterKind::Buffer)
     }
 
+    /// Offers this part of the model, which has a matrix called `weight`, for an adapter; returns what that is to be, if it gets
+    /// one. `is_transposed`: the matrix is (inputs, outputs).
+    pub fn adapter(&mut self, is_transposed: bool) -> Option<AdapterOptions> {
+        let adapters = self.parameters.adapters.as_mut()?;
+        adapters.offer(&self.prefix, is_transposed)
+    }
+
+    /// Full name of this part of the model.
+    pub fn name(&self) -> &str {
+        &self.prefix
+    }
+
     /// Returns the learning-rate multiplier of an entry in this scope; later changes are visible in it.
     pub fn share(&self, name: &str) -> Result<LearningRateScale, ParametersError> {
         if self.parameters.budget.is_some() {
@@ -443,7 +517,10 @@ impl ParameterScope<'_> {
 
 #[cfg(test)]
 mod tests {
+    use sconce_base::patterns::Patterns;
+
     use super::*;
+    use crate::adapters::{LORA_A, LORA_B};
 
     fn two_layers(first: &str, second: &str) -> Parameters {
         let mut parameters = Parameters::new(1, DType::F64, &sconce_ops::device::for_tests());
@@ -489,6 +566,56 @@ mod tests {
         assert_eq!(values(&parameters, "a"), [1.0, 2.0]);
         assert_eq!(parameters.index_of_variable(var.as_tensor()), Some(0));
         assert!(Parameters::adopt(1, [entry("a"), entry("a")]).is_err());
+    }
+
+    #[test]
+    fn a_base_is_held_and_its_adapters_are_trained() {
+        let patterns = |text: &str| Patterns::new(&[text.to_owned()]).expect("a pattern");
+        let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
+        parameters.adapt(AdapterPlan {
+            modules: patterns("*.query"),
+            trained: Some(patterns("head.*")),
+            options: AdapterOptions {
+                rank: 2,
+                scale: 0.5,
+                dropout: 0.0,
+            },
+        });
+        for name in ["a.query", "a.key", "head"] {
+            let mut scope = parameters.scope(name);
+            (scope.parameter("weight", &[3, 3], Init::ONES)).expect("a weight");
+            if let Some(AdapterOptions { rank, .. }) = scope.adapter(false) {
+                for (part, shape) in [(LORA_A, [rank, 3]), (LORA_B, [3, rank])] {
+                    scope.parameter(part, &shape, Init::ZEROS).expect("a part");
+                }
+            }
+        }
+        let roles = |parameters: &Parameters| {
+            let all = parameters.iter();
+            all.map(|one| (one.name().to_owned(), one.role(), one.is_trainable()))
+                .collect::<Vec<_>>()
+        };
+        use ParameterRole::{Adapter, Base, Trained};
+        let expected = [
+            ("a.query.weight", Base, false),
+            ("a.query.lora_A.weight", Adapter, true),
+            ("a.query.lora_B.weight", Adapter, true),
+            ("a.key.weight", Base, false),
+            ("head.weight", Trained, true),
+        ];
+        let expected = expected.map(|(name, role, trains)| (name.to_owned(), role, trains));
+        assert_eq!(roles(&parameters), expected);
+        assert_eq!(parameters.held().count(), 2);
+        let modules = parameters.adapters().expect("a plan").modules();
+        assert_eq!(modules.len(), 1);
+        assert_eq!(modules[0].name, "a.query");
+        // No hook thaws the base; a weight that the base lacks is trained.
+        let key = parameters.get("a.key.weight").expect("it is there");
+        key.set_learning_rate_scale(1.0);
+        assert!(!key.is_trainable());
+        key.train();
+        assert!(key.is_trainable());
+        assert_eq!(key.role(), Trained);
     }
 
     #[test]

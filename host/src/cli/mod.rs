@@ -75,6 +75,8 @@ enum Command {
     Eval(trained::eval::EvalArgs),
     /// Prints a trained model's predictions for samples, as JSON lines or CSV.
     Predict(trained::predict::PredictArgs),
+    /// Writes a pretrained model with the adapters that a run has trained beside it.
+    Merge(trained::merge::MergeArgs),
     /// Has a trained model of text write on from a prompt.
     Generate(trained::generate::GenerateArgs),
     /// Writes a trained model, with its preprocessing, for other programs.
@@ -286,6 +288,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
         Command::Eval(arguments) => trained::eval::eval(&arguments, tasks),
         Command::Predict(arguments) => trained::predict::predict(&arguments, tasks),
+        Command::Merge(arguments) => trained::merge::merge(&arguments),
         Command::Generate(arguments) => trained::generate::generate(&arguments, tasks),
         Command::Export(arguments) => trained::export::export(&arguments, tasks),
         Command::Plugins(arguments) => Ok(plugins::plugins(&arguments)),

@@ -107,7 +107,7 @@ pub fn train(
         None => FirstWeights::Manifest,
     };
     let mut prepared = checked.prepare(&FromManifest, weights)?;
-    log.warn(&prepared.weights_warnings);
+    log.warn(&prepared.weights_warnings());
     log.warn(&prepared.warnings);
     let (output, resume) = opened(request, &directory, found, &prepared, &log)?;
     let store = output.store.clone();
@@ -152,7 +152,7 @@ pub fn check(mut request: TrainingRequest) -> Result<Vec<Diagnostic>, StartFailu
     let checked = checked(&request)?;
     let mut warnings = checked.warnings.clone();
     let prepared = checked.prepare(&FromManifest, FirstWeights::Manifest)?;
-    warnings.extend(prepared.weights_warnings);
+    warnings.extend(prepared.weights_warnings());
     warnings.extend(prepared.warnings);
     Ok(warnings)
 }

@@ -53,9 +53,19 @@ pub(crate) fn opening_lines(
             )
         })
         .collect::<Vec<_>>();
-    (std::iter::once(run).chain(device).chain(resumed))
-        .chain(learnt)
-        .collect()
+    let weights = (prepared.weights.iter()).map(|set| {
+        format!(
+            "  weights of {}: {}",
+            set.file.display(),
+            set.lines().join("; ")
+        )
+    });
+    (std::iter::once(run)
+        .chain(device)
+        .chain(resumed)
+        .chain(weights))
+    .chain(learnt)
+    .collect()
 }
 
 /// The first values of an object, with four digits.

@@ -12,6 +12,7 @@ use crate::model_directory::{self, ModelFacts};
 use crate::run::{self, RunOutcome, RunReport};
 use crate::session::Prepared;
 use crate::weights;
+use sconce_trainer::adapters;
 
 /// Writes the run's weights and its model, if it finished, and its record; returns the problems of that.
 pub(crate) fn write_results(
@@ -35,7 +36,14 @@ pub(crate) fn write_results(
         RunOutcome::Completed | RunOutcome::Stopped { .. }
     ) {
         let measured = report.measured.as_ref();
-        let save = || weights::save_results(run, parameters, measured);
+        let save = || match &prepared.manifest.adapt {
+            None => Ok(weights::save_results(run, parameters, measured)?),
+            Some(config) => {
+                let base = prepared.manifest.weights.as_ref();
+                let base = base.map(|weights| weights.file.as_path());
+                adapters::save_results(run, parameters, measured, (config, base))
+            }
+        };
         if let Err(error) = report.times.write_weights(save) {
             problems.push(format!("the trained weights can't be written: {error}"));
         } else if let Err(error) = write_model(run, report, prepared, origin) {

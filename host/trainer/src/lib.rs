@@ -4,10 +4,12 @@
 //! - [`manifest`]: what to train, how, and with which hooks. [`session`] creates everything that it names.
 //! - [`task`]: what the loop trains. [`run`]: the trainer and its report. [`activation_memory`]: what a step keeps for its backward pass.
 //! - [`checkpoint`], [`weights`]: what a run leaves to go on from. [`model_directory`], [`predict`], [`generate`]: what it leaves to be used.
+//! - [`adapters`]: training of a little beside a pretrained model.
 //! - [`team`]: the ranks of a run that is several processes.
 //! - `listed_file`, [`start_failure`], [`thousands`]: files with fingerprints, why a run did not start, numbers for people.
 
 pub mod activation_memory;
+pub mod adapters;
 pub mod checkpoint;
 pub mod generate;
 mod listed_file;

@@ -15,6 +15,7 @@ mod tests;
 #[cfg(unix)]
 mod unix;
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -71,11 +72,24 @@ impl HeldDirectory {
     ///
     /// If it can't be written; an earlier file is then unchanged.
     pub fn write_atomically(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.write_atomically_by(path, |file| file.write_all(bytes))
+    }
+
+    /// As [`write_atomically`](HeldDirectory::write_atomically), with the content that `write` writes, piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be written, or `write` fails; an earlier file is then unchanged.
+    pub fn write_atomically_by(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
         let directory = parent(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let beside = directory.join(format!(".{name}{PART}"));
         let written = self
-            .write_synced(&beside, bytes)
+            .write_synced_by(&beside, write)
             .and_then(|()| self.rename(&beside, path));
         if written.is_err() {
             // The partial file is useless, and a failure to remove it changes nothing.
@@ -91,8 +105,16 @@ impl HeldDirectory {
     ///
     /// If it can't be written.
     pub fn write_synced(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.write_synced_by(path, |file| file.write_all(bytes))
+    }
+
+    fn write_synced_by(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
         let written = self.calls.create_file(path).and_then(|mut file| {
-            file.write_all(bytes)?;
+            write(&mut file)?;
             file.sync_all()
         });
         written.map_err(|error| named("write", path, &error))

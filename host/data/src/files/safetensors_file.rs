@@ -1,13 +1,14 @@
-//! Reading of safetensors files: the header first, which says how long the file is.
+//! Reading of safetensors files: the header first, which says how long the file is. Then all of it ([`read`]), or
+//! the tensors one by one, each where it is wanted ([`SafetensorsFile`]).
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use safetensors::tensor::Metadata;
+use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{SafeTensorError, SafeTensors};
 
-use sconce_base::regular_file::{open_regular, read_more};
+use sconce_base::regular_file::{open_regular, read_exact_at, read_more};
 
 /// Size in bytes of the header's length, at the start of a file.
 const LENGTH: usize = size_of::<u64>();
@@ -34,6 +35,81 @@ pub enum SafetensorsProblem {
     },
 }
 
+/// An open safetensors file, of which the header has been read and is valid, and agrees with the file's size.
+#[derive(Debug)]
+pub struct SafetensorsFile {
+    content: Content,
+    header: Metadata,
+    /// Where the tensors' bytes begin.
+    start: u64,
+}
+
+/// Where the bytes of a file are.
+#[derive(Debug)]
+enum Content {
+    File(File),
+    /// Of a pipe, which has no positions to read at.
+    Memory(Vec<u8>),
+}
+
+impl SafetensorsFile {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`].
+    pub fn open(path: &Path) -> Result<SafetensorsFile, SafetensorsProblem> {
+        let mut file = open_regular(path)?;
+        let mut bytes = Vec::new();
+        file.by_ref().take(START).read_to_end(&mut bytes)?;
+        let (header, content) = if file.metadata()?.is_file() {
+            (check_header(&mut file, &mut bytes)?, Content::File(file))
+        } else {
+            read_more(file, &mut bytes, u64::MAX)?;
+            let (_, header) = SafeTensors::read_metadata(&bytes)
+                .map_err(|reason| format_problem(reason, &bytes))?;
+            (header, Content::Memory(bytes))
+        };
+        let start = match &content {
+            Content::File(file) => file.metadata()?.len(),
+            Content::Memory(bytes) => bytes.len() as u64,
+        };
+        let start = start.saturating_sub(data_length(&header));
+        Ok(SafetensorsFile {
+            content,
+            header,
+            start,
+        })
+    }
+
+    /// Returns what the header says.
+    pub fn header(&self) -> &Metadata {
+        &self.header
+    }
+
+    /// Fills `buffer` with bytes of a tensor, from its byte `from` on. Threads may read at once.
+    ///
+    /// # Errors
+    ///
+    /// If they can't be read, or there are fewer: the file has become shorter.
+    pub fn read_at(&self, tensor: &TensorInfo, from: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let place = (self.start)
+            .checked_add(tensor.data_offsets.0 as u64)
+            .and_then(|start| start.checked_add(from));
+        let place = place.ok_or(io::ErrorKind::UnexpectedEof)?;
+        match &self.content {
+            Content::File(file) => read_exact_at(file, place, buffer),
+            Content::Memory(bytes) => {
+                let found = usize::try_from(place)
+                    .ok()
+                    .and_then(|place| bytes.get(place..)?.get(..buffer.len()));
+                buffer.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Returns the bytes of a safetensors file, whose header is valid and agrees with the file's size. Of any other file no more
 /// than the header is read.
 ///
@@ -52,7 +128,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, SafetensorsProblem> {
 }
 
 /// Reads the header and compares it with the size of the file. `bytes` are those at the file's start.
-fn check_header(file: &mut File, bytes: &mut Vec<u8>) -> Result<(), SafetensorsProblem> {
+fn check_header(file: &mut File, bytes: &mut Vec<u8>) -> Result<Metadata, SafetensorsProblem> {
     let size = file.metadata()?.len();
     let length = bytes
         .first_chunk()
@@ -75,19 +151,21 @@ fn check_header(file: &mut File, bytes: &mut Vec<u8>) -> Result<(), SafetensorsP
         }
         Err(reason) => return Err(format_problem(reason, bytes)),
     };
-    let ends = header.tensors().into_values();
-    let ends = ends.map(|tensor| tensor.data_offsets.1 as u64);
-    let expected = ends
-        .max()
-        .unwrap_or(0)
-        .saturating_add(length + LENGTH as u64);
+    let expected = data_length(&header).saturating_add(length + LENGTH as u64);
     if size != expected {
         return Err(format_problem(
             SafeTensorError::MetadataIncompleteBuffer,
             bytes,
         ));
     }
-    Ok(())
+    Ok(header)
+}
+
+/// Number of bytes of all tensors together.
+fn data_length(header: &Metadata) -> u64 {
+    let ends = header.tensors().into_values();
+    let ends = ends.map(|tensor| tensor.data_offsets.1 as u64);
+    ends.max().unwrap_or(0)
 }
 
 fn format_problem(reason: SafeTensorError, bytes: &[u8]) -> SafetensorsProblem {
@@ -119,6 +197,14 @@ mod tests {
         let valid = safetensors::serialize([("x", view)], None).expect("bytes");
         fs::write(&path, &valid).expect("written");
         assert_eq!(read(&path).expect("valid"), valid);
+        let open = SafetensorsFile::open(&path).expect("valid");
+        let tensor = open.header().info("x").expect("a tensor");
+        let mut part = [0; 5];
+        open.read_at(tensor, 27, &mut part).expect("the last five");
+        assert_eq!(part, [27, 28, 29, 30, 31]);
+        for beyond in [28, u64::MAX] {
+            (open.read_at(tensor, beyond, &mut part)).expect_err("there are fewer");
+        }
 
         let with_header =
             |header: &str| [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
@@ -134,6 +220,7 @@ mod tests {
             valid.clone(),
         ] {
             sparse(&path, &start);
+            SafetensorsFile::open(&path).expect_err("it has a terabyte of zeros");
             let error = read(&path).expect_err("it has a terabyte of zeros");
             let SafetensorsProblem::Format { start: found, .. } = error else {
                 panic!("{start:?}: {error}");

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::data_files::{ContentHash, ContentHasher, HashCache, is_recording, note_hash};
 use crate::DataError;
 use crate::error::unreadable;
-use sconce_base::regular_file::open_regular;
+use sconce_base::regular_file::{open_regular, read_exact_at};
 
 /// Size in bytes of the pieces in which a file is hashed.
 const PIECE: u64 = 1 << 20;
@@ -164,30 +164,11 @@ impl WatchedFile {
     ///
     /// If the file has changed since it was opened, or there are fewer bytes.
     pub(crate) fn read_at(&self, start: u64, buffer: &mut [u8]) -> Result<(), ReadProblem> {
-        let result = self.read_exact_at(start, buffer);
+        let result = read_exact_at(&self.file, start, buffer);
         if FileStamp::of(&self.file.metadata()?) != self.stamp {
             return Err(ReadProblem::Changed);
         }
         Ok(result?)
-    }
-
-    #[cfg(unix)]
-    fn read_exact_at(&self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.file, buffer, start)
-    }
-
-    #[cfg(windows)]
-    fn read_exact_at(&self, mut start: u64, mut buffer: &mut [u8]) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match std::os::windows::fs::FileExt::seek_read(&self.file, buffer, start)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                count => {
-                    buffer = buffer.get_mut(count..).unwrap_or_default();
-                    start += count as u64;
-                }
-            }
-        }
-        Ok(())
     }
 }
 

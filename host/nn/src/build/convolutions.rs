@@ -4,9 +4,9 @@ use super::builder::{Builder, Made};
 use super::leaf::flops;
 use super::problem::{LayerProblem, no_room, wants};
 use crate::init::Init;
-use crate::layers::{Conv1d, Conv2d, ConvOptions};
-use crate::ops::Window;
-use crate::{Conv1dConfig, Conv2dConfig, Extent, InitConfig, Signal};
+use crate::layers::{Conv1d, Conv2d, ConvOptions, ConvTranspose2d};
+use crate::ops::{Window, transposed_size};
+use crate::{Conv1dConfig, Conv2dConfig, ConvTranspose2dConfig, Extent, InitConfig, Signal};
 
 impl Builder<'_> {
     pub(super) fn conv1d(
@@ -91,6 +91,53 @@ impl Builder<'_> {
                 window.kernel.0,
                 window.kernel.1,
             ]),
+        })
+    }
+
+    pub(super) fn conv_transpose2d(
+        &mut self,
+        config: &ConvTranspose2dConfig,
+        name: &str,
+        input: &Signal,
+    ) -> Result<Made, LayerProblem> {
+        let &[inputs, height, width] = &input.shape[..] else {
+            return Err(wants("images (channels, height, width)", input));
+        };
+        let (channels, groups) = (config.channels, config.groups);
+        divides(groups, inputs, channels)?;
+        let window = Window {
+            kernel: at_least_one("kernel", config.kernel)?,
+            stride: at_least_one("stride", config.stride)?,
+            padding: config.padding.pair(),
+            dilation: at_least_one("dilation", config.dilation)?,
+        };
+        let added = config.output_padding.pair();
+        if added.0 >= window.stride.0 || added.1 >= window.stride.1 {
+            return Err(LayerProblem::new(format!(
+                "has an `output_padding` of {added:?}; it must be less than the stride {:?}",
+                window.stride
+            )));
+        }
+        let Window {
+            kernel,
+            stride,
+            padding,
+            dilation,
+        } = window;
+        let down = transposed_size(height, (kernel.0, stride.0, padding.0, dilation.0), added.0);
+        let across = transposed_size(width, (kernel.1, stride.1, padding.1, dilation.1), added.1);
+        let (Some(down), Some(across)) = (down, across) else {
+            return Err(LayerProblem::new(format!(
+                "leaves nothing of its output inside a padding of {padding:?}, its input is {input}"
+            )));
+        };
+        let options = conv_options(window, groups, config.bias, config.init);
+        let mut scope = self.parameters.scope(name);
+        let layer = ConvTranspose2d::new(&mut scope, inputs, channels, (kernel, added), options)?;
+        Ok(Made {
+            layer: Box::new(layer),
+            output: Signal::numbers([channels, down, across]),
+            flops: flops([inputs, height, width, channels / groups, kernel.0, kernel.1]),
         })
     }
 }

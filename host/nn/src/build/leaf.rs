@@ -6,7 +6,7 @@ use crate::layers::{
     BatchNorm, BatchNormOptions, DropPath, Dropout, GroupNorm, LayerNorm, Rearrangement, RmsNorm,
     Scale,
 };
-use crate::ops::PoolKind;
+use crate::ops::{PoolKind, RecurrentKind};
 use crate::{Inputs, Layer, LayerKind, Signal};
 
 impl Builder<'_> {
@@ -33,6 +33,8 @@ impl Builder<'_> {
             LayerKind::Linear(config) => self.linear(config, name, input),
             LayerKind::Conv1d(config) => self.conv1d(config, name, input),
             LayerKind::Conv2d(config) => self.conv2d(config, name, input),
+            LayerKind::ConvTranspose2d(config) => self.conv_transpose2d(config, name, input),
+            LayerKind::Upsample(config) => super::pooling::upsample(config, input),
             LayerKind::MaxPool2d(config) => super::pooling::sliding(PoolKind::Max, config, input),
             LayerKind::AvgPool2d(config) => super::pooling::sliding(PoolKind::Mean, config, input),
             LayerKind::AdaptiveMaxPool2d(config) => {
@@ -89,6 +91,8 @@ impl Builder<'_> {
             LayerKind::EmbedCategories(config) => self.embed_categories(config, name, input),
             LayerKind::PositionEmbedding(config) => self.position_embedding(config, name, input),
             LayerKind::ClassToken(_) => self.class_token(name, input),
+            LayerKind::Lstm(config) => self.recurrent(RecurrentKind::Lstm, config, name, input),
+            LayerKind::Gru(config) => self.recurrent(RecurrentKind::Gru, config, name, input),
             LayerKind::Attention(config) => self.attention(config, name, input),
             LayerKind::Flatten(_) => super::rearranging::reshape(input, vec![input.count()]),
             LayerKind::Reshape(config) => super::rearranging::reshape(input, config.shape.clone()),
@@ -130,6 +134,8 @@ fn takes_any_length(kind: &LayerKind) -> bool {
                 | LayerKind::PositionEmbedding(_)
                 | LayerKind::ClassToken(_)
                 | LayerKind::Attention(_)
+                | LayerKind::Lstm(_)
+                | LayerKind::Gru(_)
                 | LayerKind::MeanPositions(_)
                 | LayerKind::Select(_)
         )

@@ -28,6 +28,12 @@ impl Builder<'_> {
         let (layer, outputs) = match &config.tied {
             Some(other) => {
                 let weight = self.weight_of(other)?;
+                let adapters = self.parameters.adapters();
+                if adapters.is_some_and(|adapters| adapters.has(other)) {
+                    return Err(LayerProblem::new(format!(
+                        "uses the weight of `{other}`, which has an adapter: what several layers use can't have one"
+                    )));
+                }
                 let outputs = tied_outputs(config, other, (weight.dims(), order), inputs)?;
                 let mut scope = self.parameters.scope(name);
                 (Linear::tied(&mut scope, weight, options)?, outputs)

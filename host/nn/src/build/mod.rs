@@ -2,7 +2,7 @@
 //!
 //! - `builder`: names and shapes along a list; `outputs`: what the data's targets need; `problem`: errors
 //! - `blocks`: layers that contain others; `leaf`: those that don't, with `linear`, `convolutions`, `pooling`, `embeddings`,
-//!   `build_attention` and `rearranging` for groups of kinds
+//!   `build_attention`, `recurrent` and `rearranging` for groups of kinds
 //! - `var_builder`: models written with `candle_nn`
 
 mod blocks;
@@ -16,6 +16,7 @@ mod outputs;
 mod pooling;
 mod problem;
 mod rearranging;
+mod recurrent;
 #[cfg(test)]
 mod tests;
 mod var_builder;

@@ -1,12 +1,12 @@
-//! Builds pooling layers.
+//! Builds layers that make images smaller or larger: pooling and upsampling.
 
 use super::builder::Made;
 use super::convolutions::at_least_one;
 use super::leaf::made;
 use super::problem::{LayerProblem, no_room, wants};
-use crate::layers::Pool2d;
-use crate::ops::PoolKind;
-use crate::{AdaptivePoolConfig, PoolConfig, Signal};
+use crate::layers::{Pool2d, Upsample};
+use crate::ops::{PoolKind, Upsampling};
+use crate::{AdaptivePoolConfig, PoolConfig, Signal, UpsampleConfig, UpsampleMode};
 
 pub(super) fn adaptive(
     kind: PoolKind,
@@ -51,4 +51,21 @@ fn pool(input: &Signal, pool: Pool2d) -> Result<Made, LayerProblem> {
         .ok_or_else(|| no_room(input, kernel))?;
     let output = Signal::numbers([channels, down.count(), across.count()]);
     Ok(made(pool, output))
+}
+
+pub(super) fn upsample(config: &UpsampleConfig, input: &Signal) -> Result<Made, LayerProblem> {
+    let &[channels, height, width] = &input.shape[..] else {
+        return Err(wants("images (channels, height, width)", input));
+    };
+    let factors = at_least_one("factor", config.factor)?;
+    let kind = match config.mode {
+        UpsampleMode::Nearest => Upsampling::Nearest,
+        UpsampleMode::Bilinear => Upsampling::Bilinear,
+    };
+    let sizes = (
+        height.saturating_mul(factors.0),
+        width.saturating_mul(factors.1),
+    );
+    let output = Signal::numbers([channels, sizes.0, sizes.1]);
+    Ok(made(Upsample { factors, kind }, output))
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::InitConfig;
+use super::values::InitConfig;
 
 /// Multi-head self-attention over (length, width).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

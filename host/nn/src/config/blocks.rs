@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::defaults::{identity, is_false, is_identity};
+use super::values::defaults::{identity, is_false, is_identity};
 use crate::{Activation, LayerConfig};
 
 /// Options of `sequential`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::defaults::half;
+use super::values::defaults::half;
 use crate::Activation;
 
 /// Options of `activation`.

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::attention::AttentionConfig;
 use super::blocks::{ParallelConfig, RepeatConfig, ResidualConfig, SequentialLayers};
-use super::convolutions::{Conv1dConfig, Conv2dConfig};
+use super::convolutions::{Conv1dConfig, Conv2dConfig, ConvTranspose2dConfig, UpsampleConfig};
 use super::elementwise::{ActivationConfig, DropPathConfig, DropoutConfig, ScaleConfig};
 use super::embeddings::{EmbedCategoriesConfig, EmbeddingConfig, PositionEmbeddingConfig};
 use super::linear::LinearConfig;
 use super::norms::{BatchNormConfig, GroupNormConfig, NormConfig};
 use super::pooling::{AdaptivePoolConfig, PoolConfig};
 use super::rearranging::{ReshapeConfig, SelectConfig, TransposeConfig};
+use super::recurrent::RecurrentConfig;
 use crate::Activation;
 
 /// No options.
@@ -47,6 +48,10 @@ layer_kinds! {
     Conv1d(Conv1dConfig) = "conv1d",
     /// A convolution over images of shape (channels, height, width).
     Conv2d(Conv2dConfig) = "conv2d",
+    /// A transposed convolution over images, which enlarges them by its stride.
+    ConvTranspose2d(ConvTranspose2dConfig) = "conv-transpose2d",
+    /// Enlarges images by a whole factor.
+    Upsample(UpsampleConfig) = "upsample",
     /// The maximum of each window of an image.
     MaxPool2d(PoolConfig) = "max-pool2d",
     /// The mean of each window of an image.
@@ -81,6 +86,10 @@ layer_kinds! {
     ClassToken(Plain) = "class-token",
     /// Multi-head self-attention over (length, width).
     Attention(AttentionConfig) = "attention",
+    /// Long short-term memory over (length, width): the states at all positions.
+    Lstm(RecurrentConfig) = "lstm",
+    /// Gated recurrent units over (length, width): the states at all positions.
+    Gru(RecurrentConfig) = "gru",
     /// An elementwise nonlinearity.
     Activation(ActivationConfig) = "activation",
     /// max(x, 0).
@@ -160,6 +169,8 @@ from_options! {
     Linear(LinearConfig),
     Conv1d(Conv1dConfig),
     Conv2d(Conv2dConfig),
+    ConvTranspose2d(ConvTranspose2dConfig),
+    Upsample(UpsampleConfig),
     BatchNorm(BatchNormConfig),
     GroupNorm(GroupNormConfig),
     Dropout(DropoutConfig),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::defaults::is_false;
+use super::values::defaults::is_false;
 use crate::InitConfig;
 
 /// Options of `linear`.

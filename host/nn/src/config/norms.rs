@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::defaults::epsilon;
+use super::values::defaults::epsilon;
 
 /// Options of `batch-norm`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::defaults::{is_one_extent, is_zero_extent, one_extent, zero_extent};
+use super::values::defaults::{is_one_extent, is_zero_extent, one_extent, zero_extent};
 use crate::Extent;
 
 /// Options of `max-pool2d` and `avg-pool2d`.

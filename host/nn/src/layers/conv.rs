@@ -202,3 +202,80 @@ impl Layer for Conv1d {
         Ok(self.0.in_onnx(graph, x, sizes))
     }
 }
+
+/// A transposed convolution over images, with PyTorch's shapes, names and initialisation.
+#[derive(Clone, Debug)]
+pub struct ConvTranspose2d {
+    weight: Tensor,
+    bias: Option<Tensor>,
+    window: Window,
+    groups: usize,
+    /// Rows and columns after the last windows.
+    added: (usize, usize),
+}
+
+impl ConvTranspose2d {
+    /// Creates a layer that registers `weight` (inputs, outputs / groups, kernel height, kernel width) and `bias` (outputs), of a kernel
+    /// and as many rows and columns after the last windows. Inputs and outputs must be multiples of the groups.
+    pub fn new(
+        scope: &mut ParameterScope<'_>,
+        inputs: usize,
+        outputs: usize,
+        (kernel, added): ((usize, usize), (usize, usize)),
+        options: ConvOptions,
+    ) -> std::result::Result<Self, parameters::ParametersError> {
+        let groups = options.groups.max(1);
+        let shape = [inputs, outputs / groups, kernel.0, kernel.1];
+        let init = options.init.unwrap_or_else(Init::linear_weight);
+        let weight = scope.parameter("weight", &shape, init)?;
+        let bias = match options.bias {
+            true => {
+                // PyTorch's, which takes the outputs for the inputs here.
+                let fan_in = shape.iter().skip(1).product();
+                Some(scope.parameter("bias", &[outputs], Init::linear_bias(fan_in))?)
+            }
+            false => None,
+        };
+        Ok(ConvTranspose2d {
+            weight,
+            bias,
+            window: Window {
+                kernel,
+                stride: options.stride,
+                padding: options.padding,
+                dilation: options.dilation,
+            },
+            groups,
+            added,
+        })
+    }
+
+    /// Maps (batch, inputs, height, width) to (batch, outputs, output height, output width).
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref();
+        ops::conv_transpose2d(x, &self.weight, bias, self.window, self.groups, self.added)
+    }
+}
+
+impl Layer for ConvTranspose2d {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        ConvTranspose2d::forward(self, x)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let weight = graph.weight(&self.weight);
+        let bias = self.bias.as_ref().map(|bias| graph.weight(bias));
+        let both = |(height, width): (usize, usize)| of_sizes(&[height, width]);
+        let options = [
+            ("kernel_shape", Attribute::Ints(both(self.window.kernel))),
+            ("strides", Attribute::Ints(both(self.window.stride))),
+            // Before and after.
+            ("pads", Attribute::Ints(both(self.window.padding).repeat(2))),
+            ("dilations", Attribute::Ints(both(self.window.dilation))),
+            ("output_padding", Attribute::Ints(both(self.added))),
+            ("group", Attribute::Int(self.groups as i64)),
+        ];
+        let inputs: Vec<&Value> = [x, &weight].into_iter().chain(&bias).collect();
+        Ok(graph.node("ConvTranspose", &inputs, &options))
+    }
+}

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::{FusionRole, Layer};
+use super::{Adapter, FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
 use crate::onnx::{Graph, OnnxError, Value};
@@ -15,6 +15,7 @@ pub struct Linear {
     weight: Tensor,
     order: WeightOrder,
     bias: Option<Tensor>,
+    adapter: Option<Adapter>,
 }
 
 /// Options of [`Linear`].
@@ -39,7 +40,8 @@ impl Default for LinearOptions {
 }
 
 impl Linear {
-    /// Creates a layer that registers `weight` (outputs, inputs), or in the order of its options, and `bias` (outputs).
+    /// Creates a layer that registers `weight` (outputs, inputs), or in the order of its options, and `bias` (outputs), and an
+    /// adapter if the registry's plan has one for it.
     pub fn new(
         scope: &mut ParameterScope<'_>,
         inputs: usize,
@@ -67,10 +69,13 @@ impl Linear {
         } else {
             None
         };
+        let is_transposed = order == WeightOrder::InputsOutputs;
+        let adapter = Adapter::of(scope, inputs, outputs, is_transposed)?;
         Ok(Linear {
             weight,
             order,
             bias,
+            adapter,
         })
     }
 
@@ -94,6 +99,7 @@ impl Linear {
             weight,
             order: options.order,
             bias,
+            adapter: None,
         })
     }
 
@@ -102,9 +108,18 @@ impl Linear {
         &self.weight
     }
 
-    /// Maps (…, inputs) to (…, outputs).
+    /// Maps (…, inputs) to (…, outputs), without an adapter.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::linear_with(x, (&self.weight, self.order), self.bias.as_ref(), None)
+    }
+
+    /// As [`forward`](Linear::forward), with the adapter, whose dropout depends on the pass.
+    pub fn adapted(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
+        let y = self.forward(x)?;
+        match &self.adapter {
+            Some(adapter) => adapter.add_to(&y, x, pass),
+            None => Ok(y),
+        }
     }
 
     /// Its operations in a graph of ONNX.
@@ -115,11 +130,15 @@ impl Linear {
             WeightOrder::InputsOutputs => weight,
         };
         let y = graph.of_two("MatMul", x, &weight);
-        match &self.bias {
+        let y = match &self.bias {
             Some(bias) => {
                 let bias = graph.weight(bias);
                 graph.of_two("Add", &y, &bias)
             }
+            None => y,
+        };
+        match &self.adapter {
+            Some(adapter) => adapter.in_onnx(graph, &y, x),
             None => y,
         }
     }
@@ -141,12 +160,15 @@ impl Linear {
 }
 
 impl Layer for Linear {
-    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
-        Linear::forward(self, x)
+    fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
+        self.adapted(x, pass)
     }
 
     fn role(&self) -> FusionRole<'_> {
-        FusionRole::Linear(self)
+        match self.adapter {
+            Some(_) => FusionRole::Other,
+            None => FusionRole::Linear(self),
+        }
     }
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {

@@ -4,22 +4,20 @@
 //! Constructors take a [`ParameterScope`](crate::parameters::ParameterScope) of the registry; the layers can be used
 //! without the trainer.
 
-mod activation;
+mod adapter;
 mod attention;
 mod batch_norm;
 mod category_embeddings;
 mod conv;
-mod dropout;
+mod elementwise;
 mod embedding;
 mod linear;
 mod norm;
 mod pool;
 mod positions;
 mod rearranging;
-#[cfg(test)]
-mod reference_tests;
+mod recurrent;
 mod rotary;
-mod scale;
 #[cfg(test)]
 mod tests;
 
@@ -27,24 +25,25 @@ use candle_core::{Result, Tensor};
 
 use crate::onnx::{Graph, OnnxError, Value};
 
-pub use activation::Activation;
+pub use adapter::Adapter;
 pub use attention::{
     Attention, AttentionOptions, AttentionProjections, HeadSizes, ProjectionOptions,
     QueryNormOptions,
 };
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use category_embeddings::CategoryEmbeddings;
-pub use conv::{Conv1d, Conv2d, ConvOptions};
-pub use dropout::{DropPath, Dropout};
+pub use conv::{Conv1d, Conv2d, ConvOptions, ConvTranspose2d};
+pub use elementwise::{Activation, DropPath, Dropout, Scale};
 pub(crate) use embedding::NamedTokens;
 pub use embedding::{Embedding, EmbeddingOptions};
 pub use linear::{Linear, LinearOptions};
 pub use norm::{GroupNorm, LayerNorm, RmsNorm};
 pub use pool::Pool2d;
+pub(crate) use pool::Upsample;
 pub use positions::{ClassToken, PositionEmbedding, SelectPosition};
 pub(crate) use rearranging::Rearrangement;
+pub use recurrent::{Recurrent, RecurrentOptions};
 pub use rotary::Rotary;
-pub use scale::Scale;
 
 use super::Pass;
 

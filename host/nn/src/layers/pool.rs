@@ -5,7 +5,7 @@ use candle_core::{Result, Tensor};
 use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::onnx::{Attribute, Graph, OnnxError, Value};
-use crate::ops::{PoolKind, Windows, pool2d};
+use crate::ops::{PoolKind, Upsampling, Windows, pool2d, upsample2d};
 
 /// Maximum or mean over windows of (…, height, width).
 #[derive(Clone, Copy, Debug)]
@@ -154,5 +154,36 @@ impl Layer for Pool2d {
                 adaptive_in_onnx(graph, &rows, kind, -1, width)
             }
         })
+    }
+}
+
+/// Enlarges images (batch, channels, height, width).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upsample {
+    /// How many times as high and as wide.
+    pub(crate) factors: (usize, usize),
+    pub(crate) kind: Upsampling,
+}
+
+impl Layer for Upsample {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        upsample2d(x, self.factors, self.kind)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let (down, across) = self.factors;
+        let factors = graph.numbers(&[1.0, 1.0, down as f32, across as f32], &[4]);
+        let (mode, places) = match self.kind {
+            Upsampling::Nearest => ("nearest", "asymmetric"),
+            Upsampling::Bilinear => ("linear", "half_pixel"),
+        };
+        let options = [
+            ("mode", Attribute::Text(mode)),
+            ("coordinate_transformation_mode", Attribute::Text(places)),
+            ("nearest_mode", Attribute::Text("floor")),
+        ];
+        // Without regions and sizes.
+        let none = graph.nothing();
+        Ok(graph.node("Resize", &[x, &none, &factors], &options))
     }
 }

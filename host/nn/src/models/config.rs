@@ -9,7 +9,7 @@ use super::{
     ConvnetConfig, FamilyNames, GptConfig, MlpConfig, ResnetConfig, TransformersConfig,
     TransformersError, VitConfig, convnet, gpt, mlp, resnet, vit,
 };
-use crate::config::LayerConfig;
+use crate::config::{LayerConfig, LayerKind};
 use crate::parameters::Parameters;
 use crate::{Inputs, LayerError, Network, Signal, Targets, build};
 
@@ -114,6 +114,33 @@ impl ModelConfig {
         }
     }
 
+    /// Returns the name of the layer whose outputs follow from the data's targets: the model's head, which pretrained
+    /// weights may lack. None where it has no name of its own, or the family's names say it ([`FamilyNames::head`]).
+    pub fn head(&self, input: &Signal, targets: &Targets) -> Option<String> {
+        if matches!(self, ModelConfig::Transformers(_)) {
+            return None;
+        }
+        let layers = self.layers(input, targets).ok()?;
+        let mut ends = layers.into_iter().rev();
+        ends.find_map(|layer| match layer.kind {
+            LayerKind::Linear(linear) => Some(match linear.outputs {
+                None => layer.name,
+                Some(_) => None,
+            }),
+            _ => None,
+        })?
+    }
+
+    /// Patterns of the modules that adapters are usual for in models of this kind, as PEFT has them; none where nothing is.
+    pub fn adapted_modules(&self) -> &'static [&'static str] {
+        match self {
+            // One projection to queries, keys and values.
+            ModelConfig::Gpt(_) | ModelConfig::Vit(_) => &["*.qkv"],
+            ModelConfig::Transformers(config) => config.adapted_modules(),
+            _ => &[],
+        }
+    }
+
     /// Whether an error's path into the layers exists in the manifest.
     pub fn has_layers_of_its_own(&self) -> bool {
         matches!(self, ModelConfig::Sequential(_))
@@ -200,6 +227,30 @@ mod tests {
         assert_eq!(properties["activation"]["default"], "relu");
         for name in ["hidden", "activation"] {
             assert!(properties[name]["description"].is_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_head_is_what_the_targets_determine() {
+        let image = Signal::numbers([1, 8, 8]);
+        for (model, head) in [
+            (r#"{"kind": "resnet"}"#, Some("fc")),
+            (r#"{"kind": "vit", "patch": 4}"#, Some("head")),
+            (
+                r#"{"kind": "sequential", "layers": [{"kind": "flatten"}, {"kind": "linear", "name": "out"}]}"#,
+                Some("out"),
+            ),
+            (
+                r#"{"kind": "sequential", "layers": [{"kind": "flatten"}, {"kind": "linear", "name": "out", "outputs": 3}]}"#,
+                None,
+            ),
+            (
+                r#"{"kind": "sequential", "layers": [{"kind": "flatten"}, {"kind": "linear"}]}"#,
+                None,
+            ),
+        ] {
+            let config: ModelConfig = serde_json::from_str(model).expect(model);
+            assert_eq!(config.head(&image, &classes(3)).as_deref(), head, "{model}");
         }
     }
 

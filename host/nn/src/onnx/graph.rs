@@ -174,7 +174,12 @@ impl Graph {
         value
     }
 
-    /// Adds an operation with one output.
+    /// In the place of an input that an operation need not have.
+    pub fn nothing(&self) -> Value {
+        Value(String::new())
+    }
+
+    /// Adds an operation of which one output, the first, is used.
     pub fn node(
         &mut self,
         operator: &'static str,

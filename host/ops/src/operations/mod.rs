@@ -1,7 +1,7 @@
 //! Operations, each a custom op of candle's with its own backward pass.
 //!
 //! **Parts**
-//! - `linear`, `conv`, `pool`, `attention`, `softmax`, `embedding`, `sequences`: what layers compute.
+//! - `linear`, `conv`, `pool`, `attention`, `softmax`, `embedding`, `sequences`, `recurrent`: what layers compute.
 //! - `batch_norm`, `row_norm` (layer and RMS norm). `elementwise`: activations, sums, products, masks. `losses`.
 //! - `rearranging`: parts of tensors put together, taken out, and in another order.
 //! - `finite`: a check, without a gradient.
@@ -18,6 +18,7 @@ pub(super) mod linear;
 pub(super) mod losses;
 pub(super) mod pool;
 pub(super) mod rearranging;
+pub(super) mod recurrent;
 pub(super) mod row_norm;
 pub(super) mod sequences;
 pub(super) mod softmax;

@@ -3,7 +3,7 @@
 //! Plain data without a device, below everything that computes.
 //!
 //! - `activation`: activation functions; `after`: what follows a convolution; `attention`: what an attention computes;
-//! - `window`, `pooling`: windows of convolutions and of poolings;
+//! - `window`, `pooling`: windows of convolutions and of poolings; `upsampling`: elements between those of a smaller image;
 //! - `weight_order`: order of a linear layer's weight;
 //! - `cross_entropy`: what a cross entropy weighs;
 //! - `vectors`, `pieces`: passes over vectors, and over pieces of gradients.
@@ -14,6 +14,7 @@ mod attention;
 mod cross_entropy;
 mod pieces;
 mod pooling;
+mod upsampling;
 mod vectors;
 mod weight_order;
 mod window;
@@ -28,6 +29,8 @@ pub(crate) use attention::{ROW_STEP, dropped_word};
 pub use cross_entropy::CrossEntropyTerms;
 pub use pieces::{AddedRange, Addition, Part};
 pub use pooling::{PoolKind, Windows};
+pub(crate) use upsampling::Tap;
+pub use upsampling::Upsampling;
 pub use vectors::{Change, Combination, Reduction, Slices};
 pub use weight_order::WeightOrder;
 pub(crate) use window::UnfoldSizes;

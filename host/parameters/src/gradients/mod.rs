@@ -11,7 +11,8 @@ pub use cuts::{CUTS, Cut};
 pub use tree::{GradientTree, TreeNode, additions};
 pub use wrong::{WRONG, Wrong, wrong_operations};
 
-use crate::{Parameters, ParametersError};
+use crate::adapters::LORA_A;
+use crate::{Parameter, ParameterRole, Parameters, ParametersError};
 
 /// A gradient, or none, for each entry of the registry.
 #[derive(Clone, Debug)]
@@ -128,12 +129,17 @@ impl Gradients {
             let numbers = numbers(gradient)?;
             if !numbers.iter().all(|number| number.is_finite()) {
                 audit.not_finite.push(name);
-            } else if numbers.iter().all(|&number| number == 0.0) {
+            } else if numbers.iter().all(|&number| number == 0.0) && !begins_without(parameter) {
                 audit.zero.push(name);
             }
         }
         Ok(audit)
     }
+}
+
+/// Whether a parameter has no gradient at first: an adapter's first matrix, whose second one begins as zeros.
+fn begins_without(parameter: &Parameter) -> bool {
+    parameter.role() == ParameterRole::Adapter && parameter.name().ends_with(LORA_A)
 }
 
 /// Returns the elements in double precision: their squares could overflow or underflow.

@@ -43,7 +43,7 @@ pub(in crate::cli) fn check(
     output::diagnostics(&checked.warnings);
     let device = on_cpu(&mut checked.manifest);
     let prepared = checked.prepare(tasks, FirstWeights::Manifest)?;
-    output::diagnostics(&prepared.weights_warnings);
+    output::diagnostics(&prepared.weights_warnings());
     output::diagnostics(&prepared.warnings);
     let (manifest, task) = (&prepared.manifest, prepared.task.as_ref());
     output::diagnostics(&Output::look(&manifest.output)?);
@@ -75,6 +75,10 @@ pub(in crate::cli) fn check(
             rows.push(row(phase.name(), format!("{} samples", data.len())));
             rows.extend(data.describe().into_iter().map(|line| row("", line)));
         }
+    }
+    if let Some(weights) = &prepared.weights {
+        rows.push(row("weights", weights.file.display().to_string()));
+        rows.extend(weights.lines().into_iter().map(|line| row("", line)));
     }
     rows.push(row("optimizer", compact(&manifest.optimizer)));
     rows.push(row("train", compact(&manifest.train)));

@@ -189,7 +189,7 @@ fn try_run(
         None => FirstWeights::Manifest,
     };
     let mut prepared = checked.prepare(tasks, weights)?;
-    warn(&prepared.weights_warnings);
+    warn(&prepared.weights_warnings());
     // A dry run is deliberately too short for most of the manifest's settings, so their warnings
     // are skipped.
     let is_dry = arguments.look.dry_run;

@@ -8,14 +8,14 @@ use candle_core::{CpuStorage, Layout, Storage, Tensor};
 use safetensors::{Dtype, View};
 
 /// A tensor whose elements can't change while this value lives.
-pub(super) struct TensorBytes<'a, S> {
+pub(crate) struct TensorBytes<'a, S> {
     tensor: &'a Tensor,
     storage: S,
     layout: &'a Layout,
 }
 
 /// Borrows the bytes of a tensor, which is locked against changes in the meantime.
-pub(super) fn bytes_of(tensor: &Tensor) -> TensorBytes<'_, impl Deref<Target = Storage>> {
+pub(crate) fn bytes_of(tensor: &Tensor) -> TensorBytes<'_, impl Deref<Target = Storage>> {
     let (storage, layout) = tensor.storage_and_layout();
     TensorBytes {
         tensor,

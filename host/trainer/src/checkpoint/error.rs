@@ -50,6 +50,16 @@ pub enum CheckpointError {
         /// Names of the existing sets, for the message.
         known: String,
     },
+    /// It has adapters, and not the model that they were trained beside.
+    #[error(
+        "the checkpoint `{}` has adapters, and not the model that they were trained beside: a run resumes from it; `sconce merge` \
+         writes a whole model from the run's results",
+        path.display()
+    )]
+    AdaptersAlone {
+        /// Directory of the checkpoint.
+        path: PathBuf,
+    },
     /// Its format has another version.
     #[error(
         "the checkpoint `{}` has format {found}, this host reads {}; it was written by {host}",

@@ -53,6 +53,7 @@ use crate::task::DataFacts;
 use sconce_base::exact::Exact;
 
 pub use best::{BestCheckpoint, best};
+pub(crate) use bytes::bytes_of;
 pub use directory::hash_of;
 pub use directory::{
     RawFiles, Saved, manifest, parameters, preprocessing, read, read_raw, shared_file,
@@ -65,7 +66,7 @@ pub use objects::{data_of, epoch_of};
 pub use sconce_hooks::metric_board::{PhaseState, WeightsId};
 pub use sconce_hooks::record::{HookRecord, LibraryId};
 pub use section::Section;
-pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics};
+pub use sets::{SavedMetrics, TRAINED, Weights, weights, weights_and_metrics, whole_weights};
 pub(crate) use store::{FAILED, INTERRUPTED};
 pub use store::{LATEST, Store};
 
@@ -235,6 +236,9 @@ pub struct Facts {
     /// Name of the GPU that computed, or of the CPU with composed operations; none for the CPU alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Fingerprint of the model that adapters were trained beside: it is not in the checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
 /// The ranks of a run.

@@ -41,6 +41,11 @@ pub fn data_of(directory: &Path) -> Option<Vec<DataFile>> {
     header_of(directory).map(|header| header.facts.files)
 }
 
+/// Whether a checkpoint has adapters, and not the model that they were trained beside.
+pub(super) fn lacks_base(directory: &Path) -> bool {
+    header_of(directory).is_some_and(|header| header.facts.base.is_some())
+}
+
 fn header_of(directory: &Path) -> Option<CheckpointHeader> {
     let state = Index::read(directory).ok()?.file(directory, STATE).ok()?;
     parsed(&state).ok()

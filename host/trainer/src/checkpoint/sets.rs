@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index::Index;
 use super::layout::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
+use super::objects::lacks_base;
 use super::section::Section;
 use super::sound::check_phase;
 use super::{Checkpoint, CheckpointError, CheckpointHeader, PhaseState, WeightsId};
@@ -96,6 +97,21 @@ pub(super) fn published(
 /// If the checkpoint is damaged or has no such set; the message then lists the names of all sets.
 pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, CheckpointError> {
     weights_and_metrics(directory, set).map(|(weights, _)| weights)
+}
+
+/// As [`weights`], for a model by itself.
+///
+/// # Errors
+///
+/// As [`weights`], or if the checkpoint has adapters alone.
+pub fn whole_weights(directory: &Path, set: Option<&str>) -> Result<Weights, CheckpointError> {
+    let weights = weights(directory, set)?;
+    if lacks_base(directory) {
+        return Err(CheckpointError::AdaptersAlone {
+            path: directory.to_owned(),
+        });
+    }
+    Ok(weights)
 }
 
 /// As [`weights`], with what the checkpoint says of their quality.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sconce_manifest::{complete_hooks, diagnostic::Diagnostic};
 
-use super::{Manifest, Overlay, TaskSource, json_schema};
+use super::{AdaptConfig, Manifest, Overlay, TaskSource, json_schema};
 
 /// Reads and checks a manifest with its overlay applied. Relative paths are resolved against the manifest's
 /// own directory, wherever they were written.
@@ -45,6 +45,12 @@ fn complete(manifest: &mut Manifest, path: &Path) {
     }
     if let Some(weights) = &mut manifest.weights {
         weights.file = parent.join(&weights.file);
+    }
+    if let Some(AdaptConfig::Lora {
+        file: Some(file), ..
+    }) = &mut manifest.adapt
+    {
+        *file = parent.join(&*file);
     }
     complete_hooks(&mut manifest.hooks, parent);
 }

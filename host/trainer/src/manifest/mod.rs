@@ -5,6 +5,7 @@
 //!   they configure, [`HookEntry`] in `sconce-manifest`, with all that reads and checks JSON.
 //! - `load` reads it and fills in what is left out; [`json_schema`] is what it is checked against.
 
+mod adapt;
 mod data_limits;
 mod device;
 mod distributed;
@@ -29,6 +30,7 @@ use sconce_nn::{ModelConfig, Precision};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use adapt::AdaptConfig;
 pub use data_limits::DataLimits;
 pub use device::DeviceName;
 pub use distributed::{
@@ -102,6 +104,9 @@ pub struct Manifest {
     /// The initial weights. Default: drawn from the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<WeightsConfig>,
+    /// What is trained in the place of the model, which is held with its initial weights. Default: the model itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt: Option<AdaptConfig>,
     /// The optimizer.
     pub optimizer: OptimizerConfig,
     /// How long to train, and in which steps.

@@ -14,9 +14,10 @@ pub type Renames = BTreeMap<String, String>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightsConfig {
-    /// A safetensors file with tensors by name, or the directory of a run's checkpoint.
+    /// A safetensors file with tensors by name, a directory with such files and their index, as `transformers` writes it, a file
+    /// of `PyTorch`'s, or the directory of a run's checkpoint.
     pub file: PathBuf,
-    /// Whether every weight must be present, with no extra ones. If false, matching weights are
+    /// Whether every weight must be present, with no extra ones, but those of a new head. If false, matching weights are
     /// loaded and the rest is reported.
     #[serde(default = "yes")]
     pub strict: bool,

@@ -128,7 +128,7 @@ impl SavedModel {
     /// If they are damaged, or there is no such set.
     pub fn weights(&self, set: Option<&str>) -> Result<Weights, ModelDirectoryError> {
         let Some(description) = &self.description else {
-            return Ok(checkpoint::weights(&self.directory, set)?);
+            return Ok(checkpoint::whole_weights(&self.directory, set)?);
         };
         if let Some(other) = set.filter(|set| *set != description.set) {
             return Err(weights::WeightsError::Set {

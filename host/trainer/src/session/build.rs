@@ -1,5 +1,7 @@
 //! Builds the task and the optimizer of a manifest.
 
+use std::path::PathBuf;
+
 use candle_core::DType;
 
 use super::StartFailure;
@@ -8,14 +10,17 @@ use super::memory::{ModelUse, check_memory};
 use super::model_failure::{cant_be_built, inputs_of};
 use sconce_plugin_api::Phase;
 
+use crate::adapters::{self, AdapterError};
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{Manifest, TaskSource};
+use crate::manifest::{AdaptConfig, Manifest, TaskSource};
 use crate::mentioned::mentioned;
+use crate::nn::Signal;
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
+use crate::parameters::adapters::AdapterPlan;
 use crate::task::{self, Limited, Supervised, Task};
-use crate::weights::{self, WeightsConfig};
+use crate::weights::{self, Comparison, FamilyNames, WeightsConfig};
 
 /// A program's way of creating its task.
 pub trait TaskBuilder: Sync {
@@ -82,6 +87,14 @@ pub fn task(
 ) -> Result<Box<dyn Task>, StartFailure> {
     let task = tasks.build(manifest, data)?;
     check_device(manifest, task.parameters().device())?;
+    if manifest.adapt.is_some() && task.parameters().adapters().is_none() {
+        let problem =
+            "a program's own task decides itself what is trained: `adapt` has no effect on it";
+        let place = manifest.place("adapt");
+        return Err(StartFailure::usage(vec![
+            Diagnostic::new(problem).at(place),
+        ]));
+    }
     Ok(match manifest.train.data_limits() {
         Some(limits) => Box::new(Limited::new(task, limits)),
         None => task,
@@ -103,10 +116,14 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
     check_memory(manifest, Some(&data), ModelUse::Weights)?;
     let device = open_device(manifest)?;
     let mut parameters = Parameters::new(manifest.seed, DType::F32, &device);
+    if let Some(plan) = adapter_plan(manifest)? {
+        parameters.adapt(plan);
+    }
     let inputs = inputs_of(&data);
     let network = model
         .build(&mut parameters, &inputs, data.train.targets())
         .map_err(|error| cant_be_built(manifest, model, &inputs, &error))?;
+    adapters::check(&parameters).map_err(|error| unadapted(manifest, &error))?;
     let (loss, metrics) = (manifest.loss.as_ref(), manifest.metrics.as_deref());
     Supervised::with(Box::new(network), parameters, data, loss, metrics).map_err(|error| {
         let key = match &error {
@@ -120,8 +137,81 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
     })
 }
 
-/// Sets the task's parameters to the manifest's initial weights. Returns a warning if only some of them fit,
-/// which `strict` may allow.
+/// The plan of the manifest's adapters, if it has any.
+///
+/// # Errors
+///
+/// If it is impossible, or there are no weights to begin with.
+pub(super) fn adapter_plan(manifest: &Manifest) -> Result<Option<AdapterPlan>, StartFailure> {
+    let (Some(config), Some(model)) = (&manifest.adapt, &manifest.model) else {
+        return Ok(None);
+    };
+    if manifest.weights.is_none() {
+        let problem =
+            "adapters are trained beside a pretrained model, and the manifest has no `weights`";
+        let hint = "`\"weights\": {\"file\": …}` names what is held";
+        let place = manifest.place("adapt");
+        return Err(StartFailure::usage(vec![
+            Diagnostic::new(problem).at(place).hint(hint),
+        ]));
+    }
+    let plan = adapters::plan(config, model);
+    plan.map(Some).map_err(|error| unadapted(manifest, &error))
+}
+
+/// The error message for adapters that a model can't have.
+fn unadapted(manifest: &Manifest, error: &AdapterError) -> StartFailure {
+    let place = manifest.place("adapt");
+    StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+}
+
+/// Trains what the base lacks, sets the adapters that the manifest begins with, and fingerprints the base.
+fn complete_adapters(
+    manifest: &Manifest,
+    parameters: &Parameters,
+    new: &[String],
+) -> Result<(), StartFailure> {
+    let (Some(config), Some(adapters)) = (&manifest.adapt, parameters.adapters()) else {
+        return Ok(());
+    };
+    for name in new {
+        if let Ok(parameter) = parameters.get(name) {
+            parameter.train();
+        }
+    }
+    let AdaptConfig::Lora { file, .. } = config;
+    if let Some(file) = file {
+        adapters::load(file, parameters).map_err(|error| unadapted(manifest, &error))?;
+    }
+    let base = adapters::fingerprint(parameters);
+    adapters.set_base(base.map_err(|error| unadapted(manifest, &error.into()))?);
+    Ok(())
+}
+
+/// What became of the manifest's initial weights.
+#[derive(Debug)]
+pub struct InitialWeights {
+    /// The file or directory.
+    pub file: PathBuf,
+    /// Whose weights are in it.
+    pub comparison: Comparison,
+    /// A warning if only some of them fit, which `strict` may allow.
+    pub warning: Option<Diagnostic>,
+}
+
+impl InitialWeights {
+    /// The table for people, as lines.
+    pub fn lines(&self) -> Vec<String> {
+        let rows = self.comparison.rows().into_iter();
+        let rows = rows.map(|[class, count, names]| {
+            let dots = if names.is_empty() { "" } else { ": " };
+            format!("{count} {class}{dots}{names}")
+        });
+        rows.collect()
+    }
+}
+
+/// Sets the task's parameters to the manifest's initial weights.
 ///
 /// # Errors
 ///
@@ -129,7 +219,7 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
 pub fn initial_weights(
     manifest: &Manifest,
     task: &dyn Task,
-) -> Result<Option<Diagnostic>, StartFailure> {
+) -> Result<Option<InitialWeights>, StartFailure> {
     let Some(config) = &manifest.weights else {
         return Ok(None);
     };
@@ -139,13 +229,31 @@ pub fn initial_weights(
         strict,
         rename,
     } = config;
-    let comparison = weights::load_renamed(file, task.parameters(), *strict, rename)
+    let names = names_of(manifest, task);
+    let comparison = weights::load_as(file, task.parameters(), *strict, rename, &names)
         .map_err(|error| StartFailure::usage(vec![unfit(&error).at(place())]))?;
-    if comparison.is_complete() {
-        return Ok(None);
-    }
-    let warning = format!("of the weights in `{}` {comparison}", config.file.display());
-    Ok(Some(Diagnostic::warning(warning).at(place())))
+    complete_adapters(manifest, task.parameters(), &comparison.new)?;
+    let warning = (!comparison.is_complete()).then(|| {
+        let warning = format!("of the weights in `{}` {comparison}", file.display());
+        Diagnostic::warning(warning).at(place())
+    });
+    Ok(Some(InitialWeights {
+        file: file.clone(),
+        comparison,
+        warning,
+    }))
+}
+
+/// What names mean in files with weights of the manifest's model.
+fn names_of(manifest: &Manifest, task: &dyn Task) -> FamilyNames {
+    let (Some(model), Some(data)) = (&manifest.model, task.data(Phase::Train)) else {
+        return FamilyNames::default();
+    };
+    let inputs = Signal::new(data.sample_shape(), data.inputs());
+    let head = model.head(&inputs, data.targets());
+    let mut names = model.family_names();
+    names.head.extend(head.map(|head| format!("{head}.*")));
+    names
 }
 
 /// The error message for unusable weights, with hints about what to change in the manifest.

@@ -6,6 +6,7 @@ use sconce_ops::device;
 use sconce_plugin_api::Phase;
 
 use super::StartFailure;
+use super::build::adapter_plan;
 use super::device::open_device;
 use super::model_failure::{cant_be_built, inputs_of};
 use crate::data::Splits;
@@ -52,6 +53,9 @@ pub fn check_memory(
         }
     };
     let mut parameters = Parameters::counting(DType::F32, budget);
+    if let Some(plan) = adapter_plan(manifest)? {
+        parameters.adapt(plan);
+    }
     let inputs = inputs_of(data);
     match model.build(&mut parameters, &inputs, data.train.targets()) {
         Ok(_) => Ok(scarce(&parameters, &device)),

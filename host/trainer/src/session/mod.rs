@@ -43,7 +43,9 @@ mod resume;
 mod selection;
 
 pub use crate::start_failure::StartFailure;
-pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
+pub use build::{
+    FromManifest, InitialWeights, TaskBuilder, build_task, initial_weights, optimizer, task,
+};
 pub use changes::{changes, data_changes, rank_changes};
 pub use device::{device_changes, open_device};
 pub use memory::{ModelUse, check_memory};

@@ -6,8 +6,8 @@ use sconce_plugin_api::Phase;
 
 use super::build::check_sampling;
 use super::{
-    Checked, HookPlan, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice, check_memory,
-    check_references, create_hooks, initial_weights, optimizer, plan, rehearse, task,
+    Checked, HookPlan, InitialWeights, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice,
+    check_memory, check_references, create_hooks, initial_weights, optimizer, plan, rehearse, task,
 };
 use crate::bridge::BridgeState;
 use crate::clock::{self, Lap};
@@ -39,8 +39,8 @@ pub struct Prepared {
     pub task: Box<dyn Task>,
     /// Files that its data were read from.
     pub files: Vec<DataFile>,
-    /// Warnings about initial weights.
-    pub weights_warnings: Vec<Diagnostic>,
+    /// What became of the manifest's initial weights, if they were set.
+    pub weights: Option<InitialWeights>,
     /// Warnings about settings without effect.
     pub warnings: Vec<Diagnostic>,
     optimizer: Box<dyn Optimizer>,
@@ -81,9 +81,11 @@ impl Checked {
         let task = task(tasks, &manifest, data)?;
         let mut files = of_manifest.unwrap_or_default();
         files.extend(task.files());
-        let weights_warnings = match weights {
+        let weights = match weights {
             FirstWeights::Manifest => initial_weights(&manifest, task.as_ref())?,
-            FirstWeights::Checkpoint => None,
+            // Of a run with adapters, a checkpoint has what is not of the base.
+            FirstWeights::Checkpoint if manifest.adapt.is_none() => None,
+            FirstWeights::Checkpoint => initial_weights(&manifest, task.as_ref())?,
         };
         check_sampling(&manifest, task.as_ref())?;
         let optimizer = optimizer(&manifest, task.parameters())?;
@@ -95,7 +97,7 @@ impl Checked {
         Ok(Prepared {
             expected_plan: plan::expected(&plan, &hooks, task.as_ref(), optimizer.as_ref()),
             warnings,
-            weights_warnings: Vec::from_iter(weights_warnings),
+            weights,
             manifest,
             plan,
             task,
@@ -112,6 +114,12 @@ impl Prepared {
     /// The hooks to be created, in the manifest's order.
     pub fn hooks(&self) -> &[HookPlan] {
         &self.hooks
+    }
+
+    /// Warnings about initial weights.
+    pub fn weights_warnings(&self) -> Vec<Diagnostic> {
+        let warnings = self.weights.iter();
+        warnings.filter_map(|set| set.warning.clone()).collect()
     }
 
     /// Creates the hooks in a child process, as a test.

@@ -11,6 +11,8 @@ use super::{HookPlan, Output, Prepared, StartFailure, changes, data_changes, dev
 use crate::checkpoint::{self, Checkpoint, FORMAT, LATEST, Section, Store};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
+use crate::parameters::ParameterRole;
+use crate::parameters::adapters::Adapters;
 use crate::run::Resume;
 use crate::task::{DataFacts, Task};
 
@@ -139,6 +141,7 @@ impl ResumePoint {
                 Diagnostic::new(problem).hint(hint),
             ]));
         }
+        self.check_base(task)?;
         // The first rank has the files.
         let missing = if is_first { self.missing() } else { Vec::new() };
         if !missing.is_empty() && !allowed {
@@ -179,6 +182,32 @@ impl ResumePoint {
 }
 
 impl ResumePoint {
+    /// Checks that what is held is what the checkpoint's adapters were trained beside.
+    fn check_base(&self, task: &dyn Task) -> Result<(), StartFailure> {
+        let was = self.checkpoint.header.facts.base.as_deref();
+        let is = task.parameters().adapters().and_then(Adapters::base);
+        if was == is {
+            return Ok(());
+        }
+        let path = self.path.display();
+        let problem = match (was, is) {
+            (Some(_), Some(_)) => format!(
+                "the run can't resume from `{path}`: its adapters were trained beside other weights than those that `weights` \
+                 names now"
+            ),
+            (Some(_), None) => format!(
+                "the run can't resume from `{path}`: it has adapters, and the manifest none"
+            ),
+            (None, _) => format!(
+                "the run can't resume from `{path}`: it has no adapters, as the manifest does"
+            ),
+        };
+        let hint = "the file of a run's base must stay as it is";
+        Err(StartFailure::usage(vec![
+            Diagnostic::new(problem).hint(hint),
+        ]))
+    }
+
     /// The checkpoints that hooks' states refer to and that are gone, or have been replaced without a trace.
     fn missing(&self) -> Vec<String> {
         let Some(store) = Store::around(&self.path) else {
@@ -369,7 +398,10 @@ fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
     let mut found = Vec::new();
     let parameters = task.parameters();
     let saved: HashMap<&str, &Tensor> = checkpoint.under(Section::Parameters).collect();
-    for parameter in parameters.iter() {
+    let of_run = parameters
+        .iter()
+        .filter(|parameter| parameter.role() != ParameterRole::Base);
+    for parameter in of_run {
         let name = parameter.name();
         match saved.get(name) {
             None => found.push(format!("the checkpoint has no parameter `{name}`")),

@@ -1,6 +1,6 @@
 //! Files of weights in formats other than safetensors: detection and advice on conversion.
 //!
-//! None of them is read here. PyTorch's files are pickles, which can run code when opened.
+//! Of them only `PyTorch`'s are read; the advice on these is for what is in them and can't be.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ impl Foreign {
         }
         // A pickle starts with its protocol version, 2 to 5.
         let is_pickle = matches!(bytes, [0x80, 2..=5, ..]);
-        if is_pickle || (bytes.starts_with(ZIP) && (has(b".pkl") || is_torch(&ending))) {
+        if is_pickle || (bytes.starts_with(ZIP) && (has(b".pkl") || is_torch_ending(&ending))) {
             return Some(Foreign::Torch);
         }
         if bytes.starts_with(b"\x89HDF") {
@@ -44,16 +44,14 @@ impl Foreign {
             "h5" | "keras" => Some(Foreign::Hdf5),
             "index" | "meta" | "pb" => Some(Foreign::TensorFlow),
             "npz" => Some(Foreign::NumpyArchive),
-            _ if is_torch(&ending) => Some(Foreign::Torch),
+            _ if is_torch_ending(&ending) => Some(Foreign::Torch),
             _ => None,
         }
     }
 
     fn what(self) -> &'static str {
         match self {
-            Foreign::Torch => {
-                "a file of PyTorch's (a pickle, which could run code when it is read)"
-            }
+            Foreign::Torch => "a file of PyTorch's",
             Foreign::NumpyArchive => "an archive of NumPy's arrays",
             Foreign::Hdf5 => "a file of Keras's or HDF5's",
             Foreign::Onnx => "an ONNX model",
@@ -112,8 +110,13 @@ fn python_text(path: &Path) -> String {
     format!("'{text}'")
 }
 
-/// Whether an extension belongs to PyTorch or a library built on it.
-fn is_torch(ending: &str) -> bool {
+/// Whether a file with these first bytes is one of `PyTorch`'s.
+pub(super) fn is_torch(path: &Path, start: &[u8]) -> bool {
+    Foreign::of(path, start) == Some(Foreign::Torch)
+}
+
+/// Whether an extension belongs to `PyTorch` or a library built on it.
+fn is_torch_ending(ending: &str) -> bool {
     matches!(ending, "pt" | "pth" | "bin" | "ckpt" | "pkl" | "pickle")
 }
 

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use candle_core::Tensor;
-
-use super::{Comparison, Renames, WeightsError};
+use super::stored::StoredTensor;
+use super::{Renames, WeightsError};
 use sconce_base::nearest::nearest;
 
 /// Renames the weights.
@@ -14,10 +13,10 @@ use sconce_base::nearest::nearest;
 ///
 /// If a prefix matches no name, or two weights get the same name.
 pub(super) fn renamed(
-    tensors: Vec<(String, Tensor)>,
+    tensors: Vec<StoredTensor>,
     renames: &Renames,
     path: &Path,
-) -> Result<Vec<(String, Tensor)>, WeightsError> {
+) -> Result<Vec<StoredTensor>, WeightsError> {
     if renames.is_empty() {
         return Ok(tensors);
     }
@@ -26,25 +25,30 @@ pub(super) fn renamed(
         reason,
     };
     for prefix in renames.keys() {
-        if !tensors.iter().any(|(name, _)| name.starts_with(prefix)) {
+        if !tensors
+            .iter()
+            .any(|tensor| tensor.name().starts_with(prefix))
+        {
             return Err(failed(no_such_prefix(prefix, &tensors)));
         }
     }
     let mut origins: BTreeMap<String, String> = BTreeMap::new();
     let mut result = Vec::with_capacity(tensors.len());
-    for (old, tensor) in tensors {
+    for mut tensor in tensors {
+        let old = tensor.name().to_owned();
         let new = new_name(&old, renames);
         if let Some(other) = origins.insert(new.clone(), old.clone()) {
             return Err(failed(format!(
                 "`{other}` and `{old}` would both be called `{new}`"
             )));
         }
-        result.push((new, tensor));
+        tensor.rename(new);
+        result.push(tensor);
     }
     Ok(result)
 }
 
-fn new_name(old: &str, renames: &Renames) -> String {
+pub(super) fn new_name(old: &str, renames: &Renames) -> String {
     let fitting = renames
         .iter()
         .filter_map(|(prefix, instead)| Some((prefix.len(), instead, old.strip_prefix(prefix)?)));
@@ -55,12 +59,12 @@ fn new_name(old: &str, renames: &Renames) -> String {
     )
 }
 
-fn no_such_prefix(prefix: &str, tensors: &[(String, Tensor)]) -> String {
+fn no_such_prefix(prefix: &str, tensors: &[StoredTensor]) -> String {
     let first_parts: BTreeSet<String> = tensors
         .iter()
-        .map(|(name, _)| match name.split_once('.') {
+        .map(|tensor| match tensor.name().split_once('.') {
             Some((first, _)) => format!("{first}."),
-            None => name.clone(),
+            None => tensor.name().to_owned(),
         })
         .collect();
     let near = nearest(prefix, first_parts.iter().map(String::as_str));
@@ -71,26 +75,4 @@ fn no_such_prefix(prefix: &str, tensors: &[(String, Tensor)]) -> String {
         format!("they begin with `{}`", first.join("`, `"))
     };
     format!("no name of a weight begins with `{prefix}`; {hint}")
-}
-
-/// Renaming that would match most of the remaining weights, and their number.
-pub(super) fn suggestion(comparison: &Comparison) -> Option<(String, String, usize)> {
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (missing, _) in &comparison.missing {
-        for unexpected in &comparison.unexpected {
-            let pair = if let Some(prefix) = unexpected.strip_suffix(missing.as_str()) {
-                (prefix, "")
-            } else if let Some(prefix) = missing.strip_suffix(unexpected.as_str()) {
-                ("", prefix)
-            } else {
-                continue;
-            };
-            let is_whole = |prefix: &str| prefix.is_empty() || prefix.ends_with('.');
-            if is_whole(pair.0) && is_whole(pair.1) {
-                *counts.entry(pair).or_default() += 1;
-            }
-        }
-    }
-    let ((from, to), count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    Some((from.to_owned(), to.to_owned(), count))
 }

@@ -81,18 +81,18 @@ impl Attention {
 
     /// Maps (batch, length, width) to the same shape.
     pub fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
-        let mixed = match self.projections.packed(x)? {
+        let mixed = match self.projections.packed(x, pass)? {
             Some(qkv) if self.norms.is_none() && pass.cache().is_none() => {
                 let terms = self.terms(x, pass, 0)?;
                 ops::attention_with(AttentionInputs::Packed(&qkv), &terms)?
             }
             qkv => {
-                let [q, k, v] = self.projections.apart(x, qkv, self.sizes)?;
+                let [q, k, v] = self.projections.apart(x, qkv, self.sizes, pass)?;
                 let (q, k) = (self.normed(q, 0)?, self.normed(k, 1)?);
                 self.mixed(x, [q, k, v], pass)?
             }
         };
-        self.output.forward(&mixed)
+        self.output.adapted(&mixed, pass)
     }
 
     /// Attention of queries, keys and values of their own, and of those in the pass's cache, if it has one.

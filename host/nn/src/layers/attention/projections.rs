@@ -3,6 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use super::options::{AttentionOptions, AttentionProjections, HeadSizes};
+use crate::Pass;
 use crate::layers::Linear;
 use crate::parameters::{self, ParameterScope};
 
@@ -36,9 +37,9 @@ impl Projections {
     }
 
     /// Queries, keys and values side by side, if one projection gives all three.
-    pub(super) fn packed(&self, x: &Tensor) -> Result<Option<Tensor>> {
+    pub(super) fn packed(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Option<Tensor>> {
         match self {
-            Projections::Packed(packed) => Ok(Some(packed.forward(x)?)),
+            Projections::Packed(packed) => Ok(Some(packed.adapted(x, pass)?)),
             Projections::Separate(_) => Ok(None),
         }
     }
@@ -49,18 +50,24 @@ impl Projections {
         x: &Tensor,
         packed: Option<Tensor>,
         sizes: HeadSizes,
+        pass: &Pass<'_>,
     ) -> Result<[Tensor; 3]> {
         let (of_queries, of_keys) = sizes.widths();
         match (self, packed) {
-            (Projections::Separate([query, key, value]), _) => {
-                Ok([query.forward(x)?, key.forward(x)?, value.forward(x)?])
-            }
+            (Projections::Separate([query, key, value]), _) => Ok([
+                query.adapted(x, pass)?,
+                key.adapted(x, pass)?,
+                value.adapted(x, pass)?,
+            ]),
             (Projections::Packed(_), Some(qkv)) => Ok([
                 qkv.narrow(2, 0, of_queries)?,
                 qkv.narrow(2, of_queries, of_keys)?,
                 qkv.narrow(2, of_queries + of_keys, of_keys)?,
             ]),
-            (Projections::Packed(packed), None) => self.apart(x, Some(packed.forward(x)?), sizes),
+            (Projections::Packed(packed), None) => {
+                let qkv = packed.adapted(x, pass)?;
+                self.apart(x, Some(qkv), sizes, pass)
+            }
         }
     }
 }

@@ -245,6 +245,17 @@ impl TransformersConfig {
         family.unknown(values).map(warning).collect()
     }
 
+    /// Patterns of the modules that PEFT gives adapters in models of the family; none if it has none for it.
+    pub fn adapted_modules(&self) -> &'static [&'static str] {
+        let family = self.values().and_then(Family::of);
+        match family.map(|family| family.model_type) {
+            Ok("gpt2") => &["*.c_attn"],
+            Ok("llama" | "mistral" | "qwen2" | "qwen3") => &["*.q_proj", "*.v_proj"],
+            Ok("bert" | "vit") => &["*.query", "*.value"],
+            _ => &[],
+        }
+    }
+
     /// Returns the names in files of the family's weights; none that differ from the model's if the family is unknown.
     pub fn names(&self) -> FamilyNames {
         let family = self

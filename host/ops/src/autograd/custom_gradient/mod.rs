@@ -95,10 +95,6 @@ pub(crate) fn custom_gradient2(
 }
 
 /// An operation on three tensors; `output` was computed without a graph and is nobody else's.
-#[cfg_attr(
-    not(feature = "cuda"),
-    allow(dead_code, reason = "only kernels of GPUs have such outputs")
-)]
 pub(crate) fn custom_gradient3(
     [x, y, z]: [&Tensor; 3],
     output: Tensor,

@@ -15,6 +15,7 @@ mod direct;
 mod passes;
 mod pointwise;
 mod sizes;
+pub(crate) mod transposed;
 pub(crate) mod unfold;
 mod winograd;
 mod workspace;

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType};
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
+use super::transposed::fold_by_indices;
 use crate::composed;
 use crate::options::{UnfoldSizes, Window};
 use crate::storage::{Number, for_floats, numbers, ready};
@@ -18,6 +19,19 @@ pub fn unfold2d(x: &Tensor, window: Window) -> Result<Tensor> {
         return composed::unfold2d(x, window);
     }
     ready(x)?.apply_op1(Unfold(sizes))
+}
+
+/// The inverse direction (col2im): adds every element of a matrix of windows to the position of an image (batch, channels, height, width)
+/// that [`unfold2d`] takes it from.
+pub(super) fn fold2d(windows: &Tensor, image: [usize; 4], window: Window) -> Result<Tensor> {
+    let sizes = UnfoldSizes::of(&image, window)?;
+    if windows.dims() != [sizes.matrix().0, sizes.matrix().1] {
+        bail!("windows {:?} of images {image:?}", windows.dims())
+    }
+    if composed::is_chosen(windows) {
+        return fold_by_indices(windows, image, (sizes.rows, sizes.columns), window);
+    }
+    ready(windows)?.apply_op1_no_bwd(&Fold(sizes))
 }
 
 struct Unfold(UnfoldSizes);

@@ -3,6 +3,7 @@
 //! The gradient of candle's `max_pool2d` is too small by a factor of the window size.
 
 mod quads;
+pub(crate) mod upsample;
 
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, WithDType, bail,

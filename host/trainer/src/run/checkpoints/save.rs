@@ -416,6 +416,8 @@ impl Trainer<'_> {
             files: self.saver.files.clone(),
             ranks: (self.ranks.as_ref()).map(|ranks| ranks.facts(self.plan.accumulate)),
             device: device_name(self.task.parameters().device()),
+            base: (self.task.parameters().adapters())
+                .and_then(|adapters| Some(adapters.base()?.to_owned())),
         }
     }
 }

@@ -3,6 +3,7 @@
 use sconce_base::exact::Exact;
 use sconce_lifecycle::Position;
 
+use super::tensors::saved;
 use crate::bridge::BridgeState;
 use crate::checkpoint::{Accumulation, ChangedSettings, CheckpointHeader};
 use crate::optim::ParameterGroup;
@@ -20,7 +21,7 @@ pub(in crate::run) fn changed_settings(
         let is_changed = group.weight_decay.to_bits() != group.configured_decay.to_bits();
         is_changed.then(|| (group.name.to_string(), Exact(group.weight_decay)))
     };
-    let scales = (parameters.iter()).map(|entry| (entry.name().to_owned(), Exact(entry.share())));
+    let scales = saved(parameters).map(|entry| (entry.name().to_owned(), Exact(entry.share())));
     let update = &position.update_batches;
     let accumulation = |batches| Accumulation {
         batches,

@@ -4,18 +4,24 @@ use candle_core::Tensor;
 
 use crate::checkpoint::{Checkpoint, Section, accumulated_name};
 use crate::gradients::{GradientTree, Gradients};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameter, ParameterRole, Parameters};
 use crate::run::iteration::update::Update;
 use crate::run::sums::loss_weight::LossWeight;
 use crate::run::weights::swapped::Swapped;
 use crate::task::Task;
+
+/// The parameters that checkpoints have: all but those of a base that is held.
+pub(in crate::run) fn saved(parameters: &Parameters) -> impl Iterator<Item = &Parameter> {
+    let all = parameters.iter();
+    all.filter(|parameter| parameter.role() != ParameterRole::Base)
+}
 
 /// The parameters under their full names; those that are swapped as they are without that.
 pub(in crate::run) fn parameter_tensors(
     parameters: &Parameters,
     swapped: Option<&Swapped>,
 ) -> Vec<(String, Tensor)> {
-    let tensors = parameters.iter().map(|parameter| {
+    let tensors = saved(parameters).map(|parameter| {
         let real = swapped.and_then(|swapped| swapped.real(parameter.name()));
         let tensor = real.unwrap_or_else(|| parameter.tensor()).clone();
         (Section::Parameters.full_name(parameter.name()), tensor)
@@ -29,7 +35,7 @@ pub(in crate::run) fn restore_parameters(
     content: &Checkpoint,
 ) -> candle_core::Result<()> {
     let mut found = Vec::with_capacity(parameters.len());
-    for parameter in parameters.iter() {
+    for parameter in saved(parameters) {
         let name = Section::Parameters.full_name(parameter.name());
         let Some(tensor) = content.tensor(&name) else {
             candle_core::bail!("the checkpoint lacks `{name}`");
@@ -43,7 +49,7 @@ pub(in crate::run) fn restore_parameters(
         }
         found.push(tensor.to_dtype(parameter.tensor().dtype())?);
     }
-    for (parameter, tensor) in parameters.iter().zip(&found) {
+    for (parameter, tensor) in saved(parameters).zip(&found) {
         parameter.assign(tensor)?;
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! Every layer's gradient compared with finite differences, and its output with a direct implementation.
 
+mod reference;
+
 use candle_core::{DType, Result, Tensor, Var};
 
 use crate::init::Init;
@@ -391,7 +393,7 @@ fn convolutions_are_those_of_the_formula() {
         ((5, 6), (3, 2), (4, 5), (1, 1), 1),
     ] {
         let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
-        let options = super::ConvOptions {
+        let options = crate::layers::ConvOptions {
             stride,
             padding,
             dilation,
@@ -400,7 +402,7 @@ fn convolutions_are_those_of_the_formula() {
             init: None,
         };
         let mut scope = parameters.scope("conv");
-        let conv = super::Conv2d::new(&mut scope, 4, 8, kernel, options).expect("a layer");
+        let conv = crate::layers::Conv2d::new(&mut scope, 4, 8, kernel, options).expect("a layer");
         let x = random("x", &[2, 4, 7, 8]);
         let weight = parameters.at(0).expect("a weight").tensor();
         let window = Window {
@@ -523,10 +525,10 @@ fn softmax_and_norms_are_those_of_the_formulas() {
 #[test]
 fn batch_norm_keeps_running_statistics_as_pytorch_does() {
     let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
-    let norm = super::BatchNorm::new(
+    let norm = crate::layers::BatchNorm::new(
         &mut parameters.scope("bn"),
         1,
-        super::BatchNormOptions::default(),
+        crate::layers::BatchNormOptions::default(),
     );
     let norm = norm.expect("a layer");
     let x = Tensor::new(
@@ -555,12 +557,13 @@ fn batch_norm_keeps_running_statistics_as_pytorch_does() {
 fn batch_norm_made_anew_has_the_statistics_of_all_batches_together_and_frozen_it_keeps_its_own() {
     let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
     let mut scope = parameters.scope("bn");
-    let norm = super::BatchNorm::new(&mut scope, 2, super::BatchNormOptions::default());
+    let norm =
+        crate::layers::BatchNorm::new(&mut scope, 2, crate::layers::BatchNormOptions::default());
     let norm = norm.expect("a layer");
     let x = random("x", &[7, 2, 3]);
     let batch = |from: usize, count: usize| x.narrow(0, from, count).expect("a batch");
     let forward = |x: &Tensor, pass: Pass<'_>| {
-        let y = super::Layer::forward(&norm, x, &mut { pass });
+        let y = crate::layers::Layer::forward(&norm, x, &mut { pass });
         values(&y.expect("forward"))
     };
     for (from, count) in [(0, 3), (3, 3), (6, 1)] {
@@ -596,7 +599,7 @@ fn batch_norm_made_anew_has_the_statistics_of_all_batches_together_and_frozen_it
 
 #[test]
 fn dropout_is_off_outside_training_and_the_same_for_the_same_moment() {
-    let dropout = super::Dropout::new(0.25, "drop");
+    let dropout = crate::layers::Dropout::new(0.25, "drop");
     let ones = Tensor::ones(10_000, DType::F32, &sconce_ops::device::for_tests()).expect("ones");
     let at = |is_training, iteration| {
         let moment = PassPosition {
@@ -620,7 +623,7 @@ fn dropout_is_off_outside_training_and_the_same_for_the_same_moment() {
 
 #[test]
 fn rotary_positions_turn_pairs_and_keep_lengths() {
-    let rotary = super::Rotary::new(3, 4, 10_000.0).expect("rotary");
+    let rotary = crate::layers::Rotary::new(3, 4, 10_000.0).expect("rotary");
     let x = random("x", &[1, 3, 4]);
     let (given, turned) = (values(&x), values(&rotary.forward(&x).expect("forward")));
     close(&turned[..4], &given[..4]);
@@ -633,7 +636,7 @@ fn rotary_positions_turn_pairs_and_keep_lengths() {
             close(&[y[pair], y[pair + 2]], &[first, second]);
         }
     }
-    assert!(super::Rotary::new(3, 5, 10_000.0).is_err());
+    assert!(crate::layers::Rotary::new(3, 5, 10_000.0).is_err());
 }
 
 #[test]
@@ -661,12 +664,12 @@ fn gelu_is_exact() {
 #[test]
 fn an_init_of_ones_is_ones() {
     let mut parameters = Parameters::new(3, DType::F64, &sconce_ops::device::for_tests());
-    let options = super::LinearOptions {
+    let options = crate::layers::LinearOptions {
         bias: false,
         init: Some(Init::ONES),
-        ..super::LinearOptions::default()
+        ..crate::layers::LinearOptions::default()
     };
-    super::Linear::with(&mut parameters.scope("a"), 2, 3, options).expect("a layer");
+    crate::layers::Linear::with(&mut parameters.scope("a"), 2, 3, options).expect("a layer");
     assert_eq!(parameters.len(), 1);
     assert_eq!(values(parameters.at(0).expect("it").tensor()), [1.0; 6]);
 }

@@ -4,8 +4,8 @@ use candle_core::{Result, Tensor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FusionRole, Layer};
 use crate::Pass;
+use crate::layers::{FusionRole, Layer};
 use crate::onnx::{Attribute, Graph, OnnxError, Value};
 use crate::ops::{self, Function};
 
@@ -92,8 +92,8 @@ impl Layer for Activation {
             Activation::Sigmoid => "Sigmoid",
             Activation::Identity => return Ok(x.clone()),
             Activation::GeluTanh => {
-                let form = [("approximate", Attribute::Text("tanh"))];
-                return Ok(graph.node("Gelu", &[x], &form));
+                let kind = [("approximate", Attribute::Text("tanh"))];
+                return Ok(graph.node("Gelu", &[x], &kind));
             }
             Activation::QuickGelu => {
                 let factor = graph.number(1.702);

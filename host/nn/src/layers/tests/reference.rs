@@ -8,7 +8,7 @@ use crate::build::untargeted;
 use crate::parameters::Parameters;
 use crate::{LayerConfig, Model, Pass, Signal, ops};
 
-const REFERENCE: &str = include_str!("../../../../tests/reference/layers.json");
+const REFERENCE: &str = include_str!("../../../../../tests/reference/layers.json");
 
 #[derive(Deserialize)]
 struct Case {

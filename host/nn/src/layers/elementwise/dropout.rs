@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::Layer;
+use crate::layers::Layer;
 use crate::onnx::{Graph, OnnxError, Value};
 use crate::{Pass, ops};
 
@@ -25,7 +25,7 @@ impl Dropout {
     }
 
     /// Whether it drops elements in this pass.
-    pub(super) fn is_on(&self, pass: &Pass<'_>) -> bool {
+    pub(in crate::layers) fn is_on(&self, pass: &Pass<'_>) -> bool {
         pass.is_training() && self.share > 0.0
     }
 

@@ -2,8 +2,8 @@
 
 use candle_core::{Result, Tensor};
 
-use super::Layer;
 use crate::init::Init;
+use crate::layers::Layer;
 use crate::onnx::{Graph, OnnxError, Value};
 use crate::parameters::{self, ParameterKind, Parameters};
 use crate::{Pass, ops};
