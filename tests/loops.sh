@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hooks in loops of PyTorch's, Lightning's, Transformers' and MMEngine's, with the wheel that .ci/wheel has made.
+# Hooks in loops of PyTorch's, Lightning's, Transformers', MMEngine's and Keras', and their notebooks, with the wheel that .ci/wheel has made.
 # Without a registry that has PyTorch these are left out, and a note says so.
 # usage: tests/loops.sh [WHEEL]    default: the one in target/wheel
 set -euo pipefail
@@ -10,8 +10,8 @@ place=$(mktemp -d "${TMPDIR:-/tmp}/loops.XXXXXX")
 trap 'rm -rf "$place"' EXIT
 python3 -m venv "$place/venv"
 pip() { "$place/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check "$@"; }
-if ! pip torch numpy lightning transformers accelerate mmengine onnxruntime; then
-  echo 'skipped: hooks in loops of PyTorch, Lightning, Transformers and MMEngine: there is no registry that has these'
+if ! pip torch numpy lightning transformers accelerate mmengine keras nbclient ipykernel onnxruntime; then
+  echo 'skipped: hooks in loops of PyTorch and the frameworks: there is no registry that has these'
   exit 0
 fi
 # A model in another program: the same registry has it.
@@ -19,12 +19,14 @@ fi
 mkdir "$place/plugins"
 cc -std=c99 -O2 -ffp-contract=off -Iplugin-api/include -fPIC -shared -o "$place/plugins/libclip.so" examples/clip-in-c/clip.c -lm
 pip --no-index --no-deps "$wheel"
-for part in plain 'frameworks lightning' 'frameworks transformers' 'frameworks mmengine'; do
-  # shellcheck disable=SC2086
-  set -- $part
-  (cd "$place" && env -u PYTHONPATH -u SCONCE_LIBRARY SCONCE_PLUGINS="$place/plugins" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 "$place/venv/bin/python" -W ignore "$OLDPWD/tests/loops/$1.py" "${@:2}" >"$place/said" 2>&1) || {
-    tail -n 60 "$place/said" >&2
-    exit 1
-  }
+# Plugins of the wheel and the example in C; an interpreter for each part, since each imports PyTorch.
+alone() { (cd "$place" && env -u PYTHONPATH -u SCONCE_LIBRARY "$@" >"$place/said" 2>&1) || { tail -n 60 "$place/said" >&2; exit 1; }; }
+export SCONCE_PLUGINS=$place/plugins PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 KERAS_BACKEND=torch
+for part in plain all; do
+  alone "$place/venv/bin/python" -W ignore "$PWD/tests/loops/$part.py"
   grep '^ok: ' "$place/said"
 done
+notebooks=()
+for loop in pytorch lightning transformers mmengine keras; do notebooks+=("$PWD/examples/notebook/$loop.ipynb"); done
+alone env PATH="$place/venv/bin:$PATH" "$place/venv/bin/python" -W ignore "$PWD/tests/people/run_notebook.py" "${notebooks[@]}"
+echo 'ok: the notebooks of five loops'

@@ -33,11 +33,30 @@ static void told(void *user, int32_t level, const char *source, const char *mess
   printf("%d %s: %s\n", level, source, message);
 }
 
-static float weights[2] = {0.0f, 0.5f};
+static float numbers[3] = {9.0f, 0.0f, 0.5f};
+static float *const weights = numbers + 1;
 static const int64_t shape[1] = {2};
 
+/* As dlpack.h has it. */
+struct DLTensor {
+  void *data;
+  struct { int32_t device_type, device_id; } device;
+  int32_t ndim;
+  struct { uint8_t code, bits; uint16_t lanes; } dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+
+/* The weights as DLPack's tensor, a number after where its memory begins. */
+static struct DLTensor dlpack(void) {
+  struct DLTensor made = {.data = numbers, .device = {1, 0}, .ndim = 1, .dtype = {2, 32, 1}, .shape = (int64_t *)shape, .byte_offset = sizeof *weights};
+  return made;
+}
+
 static sconce_host *start(const char *hooks, const char *directory, const uint8_t *states, size_t length) {
-  sconce_host_tensor weight = {.size = sizeof weight, .name = "weight", .data = weights, .shape = shape, .dimensions = 1, .type_code = 2, .type_bits = 32};
+  struct DLTensor from = dlpack();
+  sconce_host_tensor weight = {.size = sizeof weight};
+  must(sconce_host_tensor_of_dlpack(&weight, "weight", &from), "tensor_of_dlpack");
   sconce_host_loop loop = {.size = sizeof loop, .save = save, .log = told};
   sconce_host_options options = {
       .size = sizeof options,
@@ -59,6 +78,11 @@ int main(int count, char **arguments) {
   if (sconce_host_version() != SCONCE_HOST_VERSION) return 3;
   sconce_host *refused = start("{\"hooks\": [\"no-such-hook\"]}", arguments[2], NULL, 0);
   printf("refused: %d\n", refused == NULL && strstr(sconce_host_message(), "no-such-hook") != NULL);
+  struct DLTensor far = dlpack();
+  far.device.device_type = 2;
+  sconce_host_tensor none = {.size = sizeof none};
+  sconce_host_result there = sconce_host_tensor_of_dlpack(&none, "weight", &far);
+  printf("on a device: %d\n", there == -1 && strstr(sconce_host_message(), "main memory") == NULL && strstr(sconce_host_message(), "device 2:0") != NULL);
   sconce_host *host = start(arguments[1], arguments[2], NULL, 0);
   if (!host) must(-1, "start");
   for (int epoch = 0; epoch < 2; epoch++) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sconce_tests::{Workplace, edit, tiny};
+use sconce_tests::{Workplace, edit, tiny, workspace};
 use serde_json::{Value, json};
 
 const PLUGINS: &[&str] = &["sconce-plugin-sockets", "sconce-fixture-faults"];
@@ -36,6 +36,18 @@ fn place() -> Workplace {
     place.write_text("weighted.csv", &format!("a,b,y,w\n{}\n", rows.join("\n")));
     let text = "a text with some words, and with spaces of uneven number per window. ";
     place.write_text("text.txt", &text.repeat(7)[..=50 * 8]);
+    let reference = workspace().join("tests/reference/tokenizers.json");
+    let reference = std::fs::read(reference).expect("tokenizers");
+    let reference: Value = serde_json::from_slice(&reference).expect("JSON");
+    place.write_text(
+        "tokenizer.json",
+        &reference["kinds"]["gpt2"]["json"].to_string(),
+    );
+    // Of some rows a single token is learnt, of others seven.
+    let row =
+        |i: usize| json!({"prompt": "a".repeat(i % 7), "completion": "b c".repeat(i % 5 / 3)});
+    let rows: Vec<String> = (0..50).map(|i| row(i).to_string()).collect();
+    place.write_text("rows.jsonl", &rows.join("\n"));
     place
 }
 
@@ -102,6 +114,8 @@ fn batches_of_an_update_have_the_gradient_of_one_large_batch() {
     let table = json!({"kind": "csv", "file": "binary.csv", "target": ["y", "z"], "val": {"file": "binary.csv"}});
     let text =
         json!({"kind": "text", "file": "text.txt", "context": 8, "val": {"file": "text.txt"}});
+    let rows = json!({"kind": "jsonl", "file": "rows.jsonl", "tokenizer": "tokenizer.json", "context": 8,
+        "val": {"file": "rows.jsonl"}});
     let gpt = json!({"kind": "gpt", "layers": 1, "heads": 2, "width": 8});
     for (data, model, loss) in [
         (&digits, &mlp, json!({"kind": "cross-entropy"})),
@@ -141,6 +155,7 @@ fn batches_of_an_update_have_the_gradient_of_one_large_batch() {
             &gpt,
             json!({"kind": "cross-entropy", "ignore_index": 32}),
         ),
+        (&rows, &gpt, json!({"kind": "cross-entropy"})),
     ] {
         let large = trained_on(&manifest(data, model, &loss, LARGE), 1);
         let small = trained_on(&manifest(data, model, &loss, SMALL), 1);

@@ -1,7 +1,7 @@
-"""The same plugin files in Lightning, Transformers' Trainer and MMEngine: what hooks write against what a loop computes, and each
-framework's own checkpoint against a run that was not interrupted.
+"""The same plugin files in Lightning, Transformers' Trainer, MMEngine and Keras: what hooks write against what a loop computes; and a run
+that was killed in the middle of an epoch and resumed by the framework's own checkpoint against one that was not.
 
-    python tests/loops/frameworks.py [lightning] [transformers] [mmengine]     with those installed; all by default
+    python tests/loops/frameworks.py [lightning] [transformers] [mmengine] [keras]     with those installed; all by default
 """
 import csv
 import logging
@@ -12,8 +12,11 @@ import sys
 import tempfile
 import warnings
 
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
 import torch
 
+import killed
 import sconce
 
 PLUGINS = [os.environ["SCONCE_PLUGINS"]] if "SCONCE_PLUGINS" in os.environ else []
@@ -24,6 +27,7 @@ HOOKS = [
     {"hook": "grad-clip", "config": {"max_norm": 0.5}},
     "anomaly",
     "report",
+    {"hook": "jsonl", "config": {"interval": 1}},
 ]
 if any(pathlib.Path(place, "libclip.so").exists() for place in PLUGINS):
     # The example in C, which clips what the one in Rust has left.
@@ -38,6 +42,8 @@ class Net(torch.nn.Module):
         self.layers = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
 
     def forward(self, inputs):
+        if self.training:
+            killed.passed()
         return self.layers(inputs)
 
 
@@ -84,11 +90,6 @@ def check_whole(place, net):
     assert (pathlib.Path(place) / "report.html").stat().st_size > 1000
 
 
-def check_parts(whole, parts):
-    """Compares a run in two parts with one that was not interrupted: what its hooks have written."""
-    assert rows(whole) == rows(parts), (rows(whole), rows(parts))
-
-
 def rows(place):
     with open(pathlib.Path(place) / "train.csv", newline="") as file:
         return list(csv.DictReader(file))
@@ -104,7 +105,11 @@ def refused(make, word):
     raise AssertionError(f"`{word}` must be refused")
 
 
-def in_lightning(place):
+# Each of these returns `train(directory, hooks, resume)`, which trains as `expected` does, with a checkpoint of the framework's own within
+# the training, and returns the net; and what is refused.
+
+
+def in_lightning():
     import lightning.pytorch as pl
 
     from sconce.lightning import Callback
@@ -128,38 +133,27 @@ def in_lightning(place):
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), 0.1)
 
-    def trainer(callback, epochs, **options):
-        return pl.Trainer(
-            max_epochs=epochs,
-            callbacks=[callback],
-            default_root_dir=place,
+    def train(directory, hooks=HOOKS, resume=False):
+        module = Module()
+        trainer = pl.Trainer(
+            max_epochs=EPOCHS,
+            callbacks=[
+                Callback(hooks, output=directory / "hooks", plugins=PLUGINS),
+                pl.callbacks.ModelCheckpoint(dirpath=directory, filename="kept", enable_version_counter=False),
+            ],
+            default_root_dir=directory,
             logger=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            enable_checkpointing=False,
             accelerator="cpu",
-            **options,
         )
+        trainer.fit(module, loader(), loader(1), ckpt_path=directory / "kept.ckpt" if resume else None)
+        return module.net
 
-    module = Module()
-    trainer(Callback(HOOKS, output=place / "whole", plugins=PLUGINS), EPOCHS).fit(module, loader(), loader(1))
-    check_whole(place / "whole", module.net)
-    first = trainer(Callback(HOOKS, output=place / "parts", plugins=PLUGINS), 1)
-    module = Module()
-
-    class Kept(pl.Callback):
-        def on_train_end(self, trainer, _):
-            trainer.save_checkpoint(place / "one.ckpt")
-
-    first.callbacks.insert(0, Kept())
-    first.fit(module, loader(), loader(1))
-    second = trainer(Callback(HOOKS, output=place / "parts", plugins=PLUGINS), EPOCHS)
-    second.fit(Module(), loader(), loader(1), ckpt_path=place / "one.ckpt")
-    check_parts(place / "whole", place / "parts")
-    refused(lambda: trainer(Callback(["gradient-flow", "activation-stats"], output=place / "no", plugins=PLUGINS), 1).fit(Module(), loader()), "activation-stats")
+    return train, (["gradient-flow", "precise-batchnorm"], "precise-batchnorm")
 
 
-def in_transformers(place):
+def in_transformers():
     import transformers
 
     from sconce.transformers import Callback
@@ -189,11 +183,11 @@ def in_transformers(place):
         def _get_train_sampler(self, *_):
             return torch.utils.data.SequentialSampler(self.train_dataset)
 
-    def trainer(model, directory, epochs, hooks=HOOKS, **options):
+    def train(directory, hooks=HOOKS, resume=False):
+        model = Model()
         arguments = transformers.TrainingArguments(
             output_dir=str(directory),
             num_train_epochs=EPOCHS,
-            max_steps=epochs * BATCHES,
             per_device_train_batch_size=SIZE,
             per_device_eval_batch_size=SIZE,
             learning_rate=0.1,
@@ -201,27 +195,23 @@ def in_transformers(place):
             optim="sgd",
             max_grad_norm=0.0,
             eval_strategy="epoch",
-            save_strategy="epoch",
+            # Not the end of an epoch: 5 batches are one.
+            save_strategy="steps",
+            save_steps=3,
             report_to=[],
             use_cpu=True,
             disable_tqdm=True,
             remove_unused_columns=False,
-            **options,
         )
         callback = Callback(hooks, output=directory / "hooks", plugins=PLUGINS)
-        return Trainer(model, arguments, train_dataset=Data(0), eval_dataset=Data(1), callbacks=[callback])
+        trainer = Trainer(model, arguments, train_dataset=Data(0), eval_dataset=Data(1), callbacks=[callback])
+        trainer.train(resume_from_checkpoint=resume)
+        return model.net
 
-    model = Model()
-    trainer(model, place / "whole", EPOCHS).train()
-    check_whole(place / "whole/hooks", model.net)
-    trainer(Model(), place / "parts", 1).train()
-    model = Model()
-    trainer(model, place / "parts", EPOCHS).train(resume_from_checkpoint=True)
-    check_parts(place / "whole/hooks", place / "parts/hooks")
-    refused(lambda: trainer(Model(), place / "no", 1, ["checkpoint"]).train(), "checkpoint")
+    return train, (["checkpoint"], "checkpoint")
 
 
-def in_mmengine(place):
+def in_mmengine():
     import mmengine
 
     # What MMEngine reads back is its own, which PyTorch no longer takes for granted.
@@ -248,42 +238,85 @@ def in_mmengine(place):
         def compute_metrics(self, results):
             return {"accuracy": sum(one for one, _ in results) / sum(count for _, count in results)}
 
-    def runner(directory, epochs, hooks=HOOKS, **options):
-        return mmengine.runner.Runner(
+    runs = iter(range(100))
+
+    def train(directory, hooks=HOOKS, resume=False):
+        runner = mmengine.runner.Runner(
             model=Model(),
             work_dir=str(directory),
             train_dataloader=loader(),
             val_dataloader=loader(1),
             val_evaluator=[Accuracy()],
             optim_wrapper={"optimizer": {"type": "SGD", "lr": 0.1}},
-            train_cfg={"by_epoch": True, "max_epochs": epochs, "val_interval": 1},
+            train_cfg={"by_epoch": True, "max_epochs": EPOCHS, "val_interval": 1},
             val_cfg={},
             default_hooks={"logger": None, "checkpoint": {"type": "CheckpointHook", "interval": 1}, "timer": None},
             custom_hooks=[Hook(hooks, output=directory / "hooks", plugins=PLUGINS)],
-            experiment_name=f"{directory.name}{len(os.listdir(directory.parent))}",
+            experiment_name=f"{directory.name}{next(runs)}",
             log_level="ERROR",
-            **options,
+            resume=resume,
         )
+        runner.train()
+        return runner.model.net
 
-    whole = runner(place / "whole", EPOCHS)
-    whole.train()
-    check_whole(place / "whole/hooks", whole.model.net)
-    runner(place / "parts", 1).train()
-    runner(place / "parts", EPOCHS, resume=True).train()
-    check_parts(place / "whole/hooks", place / "parts/hooks")
-    refused(lambda: runner(place / "no", 1, ["gradient-flow", "activation-stats"]).train(), "activation-stats")
+    return train, (["gradient-flow", "precise-batchnorm"], "precise-batchnorm")
 
 
-def main():
-    known = {"lightning": in_lightning, "transformers": in_transformers, "mmengine": in_mmengine}
-    for name in sys.argv[1:] or known:
-        place = pathlib.Path(tempfile.mkdtemp())
-        try:
-            known[name](place)
-        finally:
-            shutil.rmtree(place)
-        print(f"ok: {name}")
+def in_keras():
+    import keras
+
+    from sconce.keras import Callback
+
+    class Dies(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            killed.passed()
+
+    def train(directory, hooks=HOOKS, resume=False):
+        net = Net()
+        # Names of layers are counted in a process: those of a resumed run begin again.
+        keras.utils.clear_session()
+        model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(2)])
+        model.set_weights([one.detach().T.numpy() if one.dim() == 2 else one.detach().numpy() for one in net.parameters()])
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(keras.optimizers.SGD(0.1), loss, metrics=["accuracy"])
+        inputs, targets = samples()
+        # Keras has no checkpoint that its own callbacks don't write: hooks' states lie beside it.
+        backup = directory / "backup"
+        callbacks = [
+            Callback(hooks, output=directory / "hooks", plugins=PLUGINS, backup=backup),
+            keras.callbacks.BackupAndRestore(str(backup), delete_checkpoint=False),
+            Dies(),
+        ]
+        model.fit(
+            inputs, targets, batch_size=SIZE, epochs=EPOCHS, shuffle=False, verbose=0, validation_data=samples(1), callbacks=callbacks
+        )
+        for one, trained in zip(net.parameters(), model.get_weights()):
+            one.data.copy_(torch.as_tensor(trained).T if one.dim() == 2 else torch.as_tensor(trained))
+        return net
+
+    return train, (["gradient-flow", "precise-batchnorm"], "precise-batchnorm")
+
+
+KNOWN = {"lightning": in_lightning, "transformers": in_transformers, "mmengine": in_mmengine, "keras": in_keras}
+
+
+def main(names=()):
+    names = names or KNOWN
+    made = {name: KNOWN[name]() for name in names}
+    place = pathlib.Path(tempfile.mkdtemp())
+    try:
+        for name, (train, _) in made.items():
+            # In copies of this process, while it has no threads: batch 8 is in the middle of the second epoch.
+            killed.at(8, lambda: train(place / name / "parts"))
+        for name, (train, (hooks, word)) in made.items():
+            check_whole(place / name / "whole/hooks", train(place / name / "whole"))
+            train(place / name / "parts", resume=True)
+            killed.check_same(place / name / "whole/hooks", place / name / "parts/hooks", least=3)
+            refused(lambda: train(place / name / "no", hooks), word)
+            print(f"ok: {name}")
+    finally:
+        shutil.rmtree(place)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

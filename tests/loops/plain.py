@@ -13,6 +13,7 @@ import tempfile
 
 import torch
 
+import killed
 import sconce
 
 PLUGINS = [os.environ["SCONCE_PLUGINS"]] if "SCONCE_PLUGINS" in os.environ else []
@@ -62,6 +63,41 @@ def train(hooks, net, optimizer, directory, *, after_step=None, criterion=torch.
 def rows(directory, name="train.csv"):
     with open(pathlib.Path(directory) / name, newline="") as file:
         return list(csv.DictReader(file))
+
+
+def a_killed_run_is_one_that_was_not(place):
+    """The first test: the copy that is killed must have no threads to wait for."""
+    hooks = ["csv", {"hook": "jsonl", "config": {"interval": 1}}, {"hook": "ema", "config": {"decay": 0.9}}, {"hook": "grad-clip", "config": {"max_norm": 0.5}}]
+
+    def run(directory):
+        checkpoint = directory / "checkpoint.pt"
+        net = model()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+        kept = torch.load(checkpoint, weights_only=True) if checkpoint.exists() else {"hooks": None}
+        if kept["hooks"] is not None:
+            net.load_state_dict(kept["model"])
+            optimizer.load_state_dict(kept["optimizer"])
+
+        with sconce.Hooks(hooks, model=net, optimizer=optimizer, output=directory / "hooks", epochs=EPOCHS, plugins=PLUGINS, states=kept["hooks"]) as host:
+            for _ in host.epochs():
+                for step in host.training(data()):
+                    inputs, targets = step.batch
+                    step.after_loss(torch.nn.functional.cross_entropy(step.after_forward(net(inputs)), targets)).backward()
+                    step.update()
+                    step.end()
+                    if host.position()["iteration"] % 4 == 0:
+                        torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(), "hooks": host.state_dict()}, directory / "part.pt")
+                        os.replace(directory / "part.pt", checkpoint)
+                    killed.passed()
+        return net
+
+    for name in ("whole", "parts"):
+        (place / name).mkdir()
+    # Of 7 batches an epoch: the checkpoint is of batch 8, the second epoch's first.
+    killed.at(11, lambda: run(place / "parts"))
+    whole, parts = run(place / "whole"), run(place / "parts")
+    assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), parts.parameters()))
+    killed.check_same(place / "whole/hooks", place / "parts/hooks", least=2)
 
 
 def averages_are_those_of_swa_utils(place):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Executes a notebook's cells, as Jupyter would where nbclient is installed, else one after the other in this process.
+"""Executes notebooks' cells, as Jupyter would where nbclient is installed, else one after the other in this process. All notebooks have one
+kernel: what they import is imported once.
 
-usage: run_notebook.py NOTEBOOK
+usage: run_notebook.py NOTEBOOK...
 """
 import ast
 import json
@@ -25,16 +26,27 @@ def plainly(notebook):
             print(repr(value)[:2000])
 
 
+def in_jupyter(nbclient, notebooks):
+    """In one kernel of Jupyter's; a cell's exception ends it."""
+    client = nbclient.NotebookClient(notebooks[0], timeout=600)
+    with client.setup_kernel():
+        for notebook in notebooks:
+            client.nb = notebook
+            client.reset_execution_trackers()
+            for index, cell in enumerate(notebook.cells):
+                client.execute_cell(cell, index)
+
+
 def main():
-    text = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
+    texts = [pathlib.Path(path).read_text(encoding="utf-8") for path in sys.argv[1:]]
     try:
         import nbclient
         import nbformat
     except ImportError:
-        plainly(json.loads(text))
+        for text in texts:
+            plainly(json.loads(text))
         return
-    notebook = nbformat.reads(text, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=600).execute()
+    in_jupyter(nbclient, [nbformat.reads(text, as_version=4) for text in texts])
 
 
 main()

@@ -236,6 +236,7 @@ impl Workplace {
             .env_remove("LD_LIBRARY_PATH")
             // Keeps out the plugins installed by the user who runs the tests.
             .env("XDG_DATA_HOME", self.directory.path().join("data-home"))
+            .env("XDG_CACHE_HOME", self.directory.path().join("cache-home"))
             .env("XDG_STATE_HOME", self.directory.path().join("state-home"))
             // And the keys that the user trusts.
             .env("XDG_CONFIG_HOME", self.directory.path().join("config-home"))

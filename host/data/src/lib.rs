@@ -8,7 +8,7 @@
 //! - `load`: from the manifest to the data sets of the phases, [`Splits`]; [`DataConfig`].
 //! - `images`: sources of images, in IDX files, CIFAR's, or directories, normalised and augmented.
 //! - `numbers`: [`arrays`] and [`csv`], tables. `text`: tokens of a `vocabulary`. `generated`: points ([`two_moons`],
-//!   [`regression`]), digits and sentences drawn from a seed.
+//!   [`regression`]), digits and sentences drawn from a seed. `tokens`: files of tokens, and the [`Tokenizer`] that makes them.
 //! - `split`: random or stratified selection of validation and test samples; `targets`: their names and scaling.
 //! - [`preprocessing`]: what is learnt from the training data, kept with a model to read other data.
 //! - [`csv::survey`], [`arrays::survey_npy`], [`survey_images`], [`survey_labels`]: what data have in them, for a first manifest.
@@ -40,6 +40,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tokens;
 mod vocabulary;
 
 use std::sync::Arc;
@@ -50,7 +51,9 @@ pub use dataset::class_counts::class_counts;
 pub use dataset::first::First;
 pub use dataset::fitted::Fitted;
 pub use dataset::{Batch, Dataset, MixedTargets, SampleOrigin};
-pub use error::{CifarError, DataError, ImageFolderError, ImagesError, TextError, Undecodable};
+pub use error::{
+    CifarError, DataError, ImageFolderError, ImagesError, TextError, TokensError, Undecodable,
+};
 pub use files::data_files::{
     ContentHash, DataFile, HashOf, PerPart, SplitRecord, file_changes, listing, with_listed_members,
 };
@@ -72,10 +75,16 @@ pub use load::config::{DataConfig, IdxConfig};
 pub use load::load;
 pub use numbers::{arrays, csv};
 pub use preprocessing::{Preprocessing, TrainingData, Transform};
-pub use sconce_nn::{Inputs, Targets};
+pub use sconce_nn::{Inputs, Targets, TokenTargets};
 pub use split::portion::{Portion, Split};
 pub use targets::scaling::{TargetScale, TargetScaling};
 pub use text::{TextConfig, TextDataset, TextPart, TextTransform};
+pub use tokens::rows::{JsonlConfig, RowsTransform};
+pub use tokens::tokenizer::Tokenizer;
+pub use tokens::writing::{TokenizeOptions, TokenizedSource, tokenize, train_tokenizer};
+pub use tokens::{
+    Documents, TokenDataset, TokenType, TokensConfig, TokensPart, TokensTransform, VocabularySource,
+};
 pub use vocabulary::{TextUnit, Unknown, Vocabulary};
 
 /// The data sets of a task's phases.

@@ -148,6 +148,19 @@ impl Vocabulary {
         }
     }
 
+    /// Returns the number of bytes of each token.
+    pub(super) fn byte_counts(&self) -> Vec<u32> {
+        match self.unit {
+            TextUnit::Byte => vec![1; 256],
+            TextUnit::Char => {
+                let characters = self.characters.iter();
+                characters
+                    .map(|character| character.len_utf8() as u32)
+                    .collect()
+            }
+        }
+    }
+
     /// Returns a printable name for each token: itself if printable, otherwise e.g. `\x0a` or `\n`.
     pub fn names(&self) -> Vec<String> {
         match self.unit {

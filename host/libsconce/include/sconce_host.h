@@ -55,6 +55,9 @@ typedef struct sconce_host_tensor {
   uint8_t is_buffer;       /* a parameter that is not learned, such as a running mean */
 } sconce_host_tensor;
 
+/* A tensor of DLPack's (dlpack.h): of a DLManagedTensor, its `dl_tensor`. */
+struct DLTensor;
+
 /* What the loop does when hooks ask for it. A function that is NULL refuses; so does one that returns anything but 0, and writes
  * why to `reason`, at most `room` bytes with the closing 0. */
 typedef struct sconce_host_loop {
@@ -95,6 +98,11 @@ const char *sconce_host_message(void);
 
 /* Finds, checks and creates the hooks; NULL on failure. Hooks that may ask for what the loop can't do are refused here, by name. */
 sconce_host *sconce_host_start(const sconce_host_options *options);
+
+/* Describes a tensor of DLPack's as a `tensor` with this name, whose `size` is set: for `parameters`, sconce_host_show, or its `data` for a
+ * gradient. Nothing is copied: name, shape, strides and elements stay the program's, until the tensor is shown no longer. An error for
+ * tensors that are not in the computer's memory. */
+sconce_host_result sconce_host_tensor_of_dlpack(sconce_host_tensor *tensor, const char *name, const struct DLTensor *from);
 
 /* Whether a hook is called at a mount point ("after_loss") in the phase of now: 1 or 0. Where none is, nothing need be shown. */
 sconce_host_result sconce_host_listens(sconce_host *host, const char *point);

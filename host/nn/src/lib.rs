@@ -71,7 +71,7 @@ pub use sconce_ops as ops;
 pub use sconce_ops::{gradient_check, random};
 pub use sconce_parameters as parameters;
 pub use sconce_parameters::{MemoryBudget, gradients, init};
-pub use shapes::{Inputs, LayerSummary, Signal, Summary, Targets};
+pub use shapes::{Inputs, LayerSummary, Signal, Summary, Targets, TokenTargets};
 
 /// A model with a forward pass.
 pub trait Model {

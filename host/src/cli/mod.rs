@@ -1,12 +1,13 @@
 //! The command line.
 //!
-//! **Parts.** A folder for each group of commands: `manifests`, `run`, `ranks`, `trained`, `past_runs`, `plugins` and `about`. What several need
+//! **Parts.** A folder for each group of commands: `manifests`, `data`, `run`, `ranks`, `trained`, `past_runs`, `plugins` and `about`. What several need
 //! is beside them: `show` for what is printed, `process` about the process and its arguments, `prepare` and `resume` about the run that a
 //! command means.
 //!
 //! A program with its own task calls [`main_with`] and has every command.
 
 mod about;
+mod data;
 mod manifests;
 mod past_runs;
 mod plugins;
@@ -60,6 +61,8 @@ enum Command {
     Header(plugins::header::HeaderArgs),
     /// Writes an initial manifest, from questions or arguments.
     NewRun(new_run::NewRunArgs),
+    /// Makes token files of texts, by a tokenizer or one that it learns from them.
+    Tokenize(data::tokenize::TokenizeArgs),
     /// Trains a model as described by a manifest.
     Run(run::RunArgs),
     /// Trains with several processes on this machine, without an MPI.
@@ -280,6 +283,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::NewPlugin(arguments) => plugins::new_plugin::new_plugin(&arguments),
         Command::Header(arguments) => Ok(plugins::header::header(&arguments)),
         Command::NewRun(arguments) => new_run::new_run(&arguments),
+        Command::Tokenize(arguments) => data::tokenize::tokenize_texts(&arguments),
         Command::Run(arguments) => run::run(&arguments, tasks),
         #[cfg(unix)]
         Command::Launch(arguments) => launch::launch(&arguments),

@@ -73,6 +73,7 @@ impl Predictor {
         let (is_classes, names) = match targets {
             Targets::Numbers(names) => (false, names),
             Targets::Class(names) | Targets::ClassPerPosition(names) => (true, names),
+            Targets::TokenPerPosition(_) => (true, Vec::new()),
         };
         let _precision = self.model.precision().begin();
         let (mut values, mut shape) = (Vec::new(), vec![0]);

@@ -34,7 +34,7 @@ pub fn predictions(outputs: &Tensor, targets: &Targets) -> Result<Vec<Prediction
             if pair.1 > best.1 { pair } else { best }
         })
     };
-    if let Targets::ClassPerPosition(_) = targets {
+    if let Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) = targets {
         let positions = rows.len() / samples.max(1);
         let rows = rows.chunks(positions.max(1));
         return Ok(rows
@@ -51,12 +51,6 @@ pub fn predictions(outputs: &Tensor, targets: &Targets) -> Result<Vec<Prediction
 fn name(names: &[String], index: usize) -> String {
     let name = names.get(index).cloned();
     name.unwrap_or_else(|| index.to_string())
-}
-
-fn names(targets: &Targets) -> &[String] {
-    match targets {
-        Targets::Class(names) | Targets::ClassPerPosition(names) | Targets::Numbers(names) => names,
-    }
 }
 
 /// Known target of a sample.
@@ -77,7 +71,7 @@ pub fn known(batch: &Tensor, targets: &Targets) -> Result<Vec<KnownTarget>> {
             let classes: Vec<u32> = batch.to_vec1()?;
             classes.into_iter().map(KnownTarget::Class).collect()
         }
-        Targets::ClassPerPosition(_) => {
+        Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
             let rows: Vec<Vec<u32>> = batch.to_vec2()?;
             rows.into_iter().map(KnownTarget::Classes).collect()
         }
@@ -123,7 +117,7 @@ impl Sample {
     }
 
     fn target_json(&self, targets: &Targets) -> Option<(&'static str, Value)> {
-        let names = names(targets);
+        let names = targets.names();
         Some(match self.target.as_ref()? {
             KnownTarget::Class(class) => ("target", json!(name(names, *class as usize))),
             KnownTarget::Classes(classes) => {
@@ -142,7 +136,7 @@ impl Sample {
 
     /// Cells of a row's targets; `position` is the row's, where each position has its own row.
     fn target_cells(&self, targets: &Targets, position: usize) -> Vec<String> {
-        let names = names(targets);
+        let names = targets.names();
         match &self.target {
             None => Vec::new(),
             Some(KnownTarget::Class(class)) => vec![name(names, *class as usize)],
@@ -159,7 +153,7 @@ impl Prediction {
     /// Returns a JSON object: `index`, `row` or `file`, and `class` with `probability` and `probabilities`, or
     /// `classes` with `probabilities`, or `prediction`; `target` or `targets` if known.
     pub fn json(&self, sample: &Sample, targets: &Targets) -> Value {
-        let names = names(targets);
+        let names = targets.names();
         let mut object = sample.json();
         let own = match self {
             Prediction::Class(class, probabilities) => {
@@ -209,6 +203,7 @@ impl Prediction {
         header.extend(match targets {
             Targets::Class(_) => &["class", "probability"][..],
             Targets::ClassPerPosition(_) => &["position", "class", "probability"],
+            Targets::TokenPerPosition(_) => &["position", "token", "probability"],
             Targets::Numbers(_) => &[],
         });
         let mut header: Vec<String> = header.into_iter().map(str::to_owned).collect();
@@ -216,7 +211,7 @@ impl Prediction {
             Targets::Class(names) => {
                 header.extend(names.iter().map(|name| format!("probability of {name}")));
             }
-            Targets::ClassPerPosition(_) => {}
+            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {}
             Targets::Numbers(names) => header.extend(names.iter().cloned()),
         }
         if sample.target.is_some() {
@@ -232,7 +227,7 @@ impl Prediction {
 
     /// Formats the prediction as rows of a table: one, or one per position.
     pub fn rows(&self, sample: &Sample, targets: &Targets) -> Vec<Vec<String>> {
-        let names = names(targets);
+        let names = targets.names();
         let cells = sample.cells();
         let row = |own: Vec<String>, position: usize| {
             [&cells[..], &own, &sample.target_cells(targets, position)].concat()

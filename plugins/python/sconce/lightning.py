@@ -30,15 +30,17 @@ class Callback(pl.Callback):
 
     - `hooks`: entries as in a manifest, or the path of a JSON file that has them under `hooks`
     - `output`: the directory in which hooks write their files; by default the trainer's `default_root_dir`
+    - `plan`: more of what hooks plan by: `classes`, `sample_shape`, `metrics`
 
     States of hooks are in Lightning's checkpoints. Hooks that may ask for what Lightning can't do are refused at the start of `fit`, by
     name.
     """
 
-    def __init__(self, hooks, *, output=None, name=None, seed=0, plugins=(), log=None):
+    def __init__(self, hooks, *, output=None, name=None, seed=0, plugins=(), log=None, plan=None):
         self._options = {"output": output, "name": name, "seed": seed, "plugins": plugins}
         self._entries = hooks
         self._log = log
+        self._more = plan or {}
         self._hooks = None
         self._states = None
         self._saving = None
@@ -67,7 +69,7 @@ class Callback(pl.Callback):
             raise HookError(f"hooks see one optimizer, the module has {len(optimizers)}")
         follows = list(LIGHTNING.follows)
         if trainer.lr_scheduler_configs:
-            follows.remove("set_learning_rate")
+            follows = [one for one in follows if one not in ("set_learning_rate", "set_momentum")]
         output = self._options["output"] or trainer.default_root_dir
         batches = trainer.num_training_batches
         plan = {
@@ -84,7 +86,7 @@ class Callback(pl.Callback):
             self._entries,
             model=pl_module,
             optimizer=optimizers[0],
-            plan=plan,
+            plan=plan | self._more,
             framework=LIGHTNING,
             follows=follows,
             served=served,

@@ -20,8 +20,9 @@ from .loops.torch_loop import _bytes_of, _samples
 
 __all__ = ["Hook"]
 
-# Key of the hooks' states in the runner's checkpoints.
+# Keys of the hooks' states in the runner's checkpoints, and of whether the epoch's validation was still to come.
 KEY = "sconce"
+UNVALIDATED = "sconce_unvalidated"
 
 
 class Hook(RunnerHook):
@@ -29,6 +30,7 @@ class Hook(RunnerHook):
 
     - `hooks`: entries as in a manifest, or the path of a JSON file that has them under `hooks`
     - `output`: the directory in which hooks write their files; by default the runner's `work_dir`
+    - `plan`: more of what hooks plan by: `classes`, `sample_shape`, `metrics`
 
     While the training runs, `scale_loss`, `backward` and `step` of this runner's `OptimWrapper` call hooks, too. States of hooks are in
     the runner's checkpoints. Hooks that may ask for what the runner can't do are refused when the training begins, by name.
@@ -36,13 +38,15 @@ class Hook(RunnerHook):
 
     priority = "NORMAL"
 
-    def __init__(self, hooks, output=None, name=None, seed=0, plugins=(), log=None):
+    def __init__(self, hooks, output=None, name=None, seed=0, plugins=(), log=None, plan=None):
         self._options = {"output": output, "name": name, "seed": seed, "plugins": plugins}
         self._entries = hooks
         self._log = log
+        self._more = plan or {}
         self._hooks = None
         self._states = None
         self._saving = None
+        self._is_unvalidated = False
 
     # The run.
 
@@ -55,10 +59,10 @@ class Hook(RunnerHook):
         loop = runner.train_loop
         self._is_by_iterations = isinstance(loop, IterBasedTrainLoop)
         follows = list(MMENGINE.follows)
-        if not self._is_by_iterations:
-            follows.remove("stop")
+        if self._is_by_iterations:
+            follows.append("stop")
         if runner.param_schedulers:
-            follows.remove("set_learning_rate")
+            follows = [one for one in follows if one not in ("set_learning_rate", "set_momentum")]
         batches = None if self._is_by_iterations else len(loop.dataloader)
         plan = {"epochs": loop.max_epochs, "accumulate": wrapper._accumulative_counts}
         if self._is_by_iterations:
@@ -73,7 +77,7 @@ class Hook(RunnerHook):
             self._entries,
             model=model,
             optimizer=wrapper.optimizer,
-            plan=plan,
+            plan=plan | self._more,
             framework=MMENGINE,
             follows=follows,
             served=Served({"save": self._save_for(runner)}, MMENGINE.reasons, self._log),
@@ -82,6 +86,10 @@ class Hook(RunnerHook):
         )
         self._states = None
         self._wrap(wrapper)
+        if self._is_unvalidated:
+            self._is_unvalidated = False
+            self._hooks.begin_training()
+            runner.val_loop.run()
 
     def _save_for(self, runner):
         def save(tag, states):
@@ -146,8 +154,16 @@ class Hook(RunnerHook):
 
     def after_train_epoch(self, runner):
         self._hooks.end_epoch(True)
+        self._is_unvalidated = self._validates(runner)
         if runner.val_loop is None:
             self._end_cycle(runner)
+
+    def _validates(self, runner):
+        """Whether the runner validates after this epoch, by the rule of its loop."""
+        loop = runner.train_loop
+        done = runner.epoch + 1
+        is_due = done % loop.val_interval == 0 or done == loop.max_epochs
+        return runner.val_loop is not None and done >= loop.val_begin and is_due
 
     def _end_cycle(self, runner):
         if self._hooks.end_cycle():
@@ -157,6 +173,7 @@ class Hook(RunnerHook):
 
     def before_val_epoch(self, runner):
         if self._hooks is not None:
+            self._is_unvalidated = False
             self._hooks.begin_evaluation("val", len(runner.val_dataloader))
 
     def before_val_iter(self, runner, batch_idx, data_batch=None):
@@ -184,6 +201,9 @@ class Hook(RunnerHook):
         states = self._saving or (self._hooks.states() if self._hooks is not None else None)
         if states is not None:
             checkpoint[KEY] = torch.frombuffer(bytearray(states), dtype=torch.uint8)
+            # MMEngine's checkpoint of an epoch is from before its validation, and a run that resumes from it does not validate: it is
+            # made up for.
+            checkpoint[UNVALIDATED] = self._is_unvalidated
 
     def after_load_checkpoint(self, runner, checkpoint):
         states = checkpoint.get(KEY)
@@ -191,6 +211,7 @@ class Hook(RunnerHook):
             return
         if self._hooks is None:
             self._states = _bytes_of(states)
+            self._is_unvalidated = bool(checkpoint.get(UNVALIDATED))
         else:
             self._hooks.restore(_bytes_of(states))
 

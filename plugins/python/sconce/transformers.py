@@ -16,6 +16,7 @@ import transformers
 
 from ._errors import HookError, SconceWarning
 from .loops.events import NOW, LoopHooks, Served
+from .loops.files import write_whole
 from .loops.frameworks import TRANSFORMERS
 from .loops.torch_loop import _samples
 
@@ -30,15 +31,17 @@ class Callback(transformers.TrainerCallback):
 
     - `hooks`: entries as in a manifest, or the path of a JSON file that has them under `hooks`
     - `output`: the directory in which hooks write their files; by default the arguments' `output_dir`
+    - `plan`: more of what hooks plan by: `classes`, `sample_shape`, `metrics`
 
     The loss is the one that the model returns. States of hooks are a file in each of the trainer's checkpoints, and read when it resumes.
     Hooks that may ask for what the trainer can't do are refused when it begins, by name.
     """
 
-    def __init__(self, hooks, *, output=None, name=None, seed=0, plugins=(), log=None):
+    def __init__(self, hooks, *, output=None, name=None, seed=0, plugins=(), log=None, plan=None):
         self._options = {"output": output, "name": name, "seed": seed, "plugins": plugins}
         self._entries = hooks
         self._log = log
+        self._more = plan or {}
         self._hooks = None
         self._handles = []
 
@@ -63,7 +66,7 @@ class Callback(transformers.TrainerCallback):
             self._entries,
             model=model,
             optimizer=optimizer,
-            plan=plan,
+            plan=plan | self._more,
             framework=TRANSFORMERS,
             follows=follows,
             served=Served(services, TRANSFORMERS.reasons, self._log),
@@ -171,7 +174,9 @@ class Callback(transformers.TrainerCallback):
         if hooks is None or not self._is_evaluating:
             return
         for name, value in (metrics or {}).items():
-            if isinstance(value, (int, float)) and name.startswith("eval_") and name != "eval_loss":
+            is_metric = isinstance(value, (int, float)) and name.startswith("eval_") and name != "eval_loss"
+            # What an evaluation has taken differs from run to run, and is no metric of the model's.
+            if is_metric and not name.endswith(("_runtime", "_per_second", "_time")):
                 hooks.metric(name[len("eval_") :], value)
         hooks.end_evaluation()
         self._is_evaluating = False
@@ -184,14 +189,9 @@ class Callback(transformers.TrainerCallback):
             return
         directory = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
         states = hooks.states()
-        part = os.path.join(directory, FILE + ".part")
         error = None
         try:
-            with open(part, "wb") as file:
-                file.write(states)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, os.path.join(directory, FILE))
+            write_whole(os.path.join(directory, FILE), states)
         except OSError as problem:
             error = problem
         hooks.saved(directory, error)

@@ -1,11 +1,62 @@
 //! Order of samples, keyed by seed and epoch, so that a resumed run gets the same one.
+//!
+//! Up to [`MOST_LISTED`] samples have a list in memory, shuffled. More have a [`KeyedPermutation`], which computes each index
+//! when it is asked for it.
+
+use std::borrow::Cow;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::keyed_permutation::KeyedPermutation;
 use crate::dataset::class_counts::class_members;
 use crate::{DataError, Dataset, Targets};
 use sconce_ops::random;
+
+/// Number of samples above which the order of an epoch is computed instead of listed: 64 MiB of indices.
+pub const MOST_LISTED: usize = 1 << 24;
+
+/// The samples of a pass, in order.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// These indices.
+    Listed(Vec<u32>),
+    /// All indices below this number, ascending.
+    Natural(u32),
+    /// All indices in an order that is computed.
+    Permuted(KeyedPermutation),
+}
+
+impl Order {
+    /// Returns the indices in a range of the order; none if it is not within the order.
+    pub fn indices(&self, range: Range<usize>) -> Option<Cow<'_, [u32]>> {
+        match self {
+            Order::Listed(indices) => indices.get(range).map(Cow::Borrowed),
+            Order::Natural(count) => {
+                let (start, end) = checked(range, *count)?;
+                Some((start..end).collect())
+            }
+            Order::Permuted(permutation) => {
+                let (start, end) = checked(range, permutation.count())?;
+                Some((start..end).map(|place| permutation.at(place)).collect())
+            }
+        }
+    }
+}
+
+impl From<Vec<u32>> for Order {
+    fn from(indices: Vec<u32>) -> Order {
+        Order::Listed(indices)
+    }
+}
+
+/// The range as indices, if it is within the first `count`.
+fn checked(range: Range<usize>, count: u32) -> Option<(u32, u32)> {
+    let end = u32::try_from(range.end).ok().filter(|end| *end <= count)?;
+    let start = u32::try_from(range.start).ok()?;
+    Some((start, end))
+}
 
 /// How the samples of a training epoch are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,9 +119,14 @@ impl Sampler {
     }
 
     /// Returns the order of an epoch, as many indices as there are samples.
-    pub fn order(&self, seed: u64, epoch: u64) -> Vec<u32> {
+    pub fn order(&self, seed: u64, epoch: u64) -> Order {
         let Some(classes) = &self.classes else {
-            return training(seed, epoch, self.count);
+            return match u32::try_from(self.count) {
+                Ok(count) if self.count > MOST_LISTED => {
+                    Order::Permuted(KeyedPermutation::new(seed, epoch, count))
+                }
+                _ => Order::Listed(training(seed, epoch, self.count)),
+            };
         };
         let mut stream = random::stream(seed, "order-balanced", epoch, 0);
         let mut draw = || {
@@ -79,7 +135,7 @@ impl Sampler {
                 .get(stream.below(class.len() as u64) as usize)
                 .copied()
         };
-        (0..self.count).filter_map(|_| draw()).collect()
+        Order::Listed((0..self.count).filter_map(|_| draw()).collect())
     }
 }
 
@@ -108,6 +164,26 @@ mod tests {
         assert_eq!(sorted, natural(100));
     }
 
+    fn listed(sampler: &Sampler, epoch: u64) -> Vec<u32> {
+        let order = sampler.order(1, epoch);
+        order.indices(0..100).expect("all").into_owned()
+    }
+
+    #[test]
+    fn orders_that_are_computed_are_those_that_are_listed() {
+        let natural = Order::Natural(5);
+        assert_eq!(natural.indices(1..4).expect("three").as_ref(), [1, 2, 3]);
+        let permuted = Order::Permuted(KeyedPermutation::new(1, 2, 5));
+        let mut all = permuted.indices(0..5).expect("all").into_owned();
+        assert_eq!(permuted.indices(2..4).expect("two").as_ref(), &all[2..4]);
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3, 4]);
+        for order in [natural, permuted, Order::Listed(all)] {
+            assert!(order.indices(3..6).is_none());
+            assert!(order.indices(5..5).expect("none").is_empty());
+        }
+    }
+
     #[test]
     fn balanced_orders_have_each_class_as_often() {
         use crate::numbers::{NumberDataset, Samples, TargetValues};
@@ -126,10 +202,10 @@ mod tests {
         let drawn = Sampler::new(Sampling::Balanced, &data).expect("classes");
         let mut counts = [0; 4];
         for epoch in 0..60 {
-            let order = drawn.order(1, epoch);
+            let order = listed(&drawn, epoch);
             assert_eq!(order.len(), 100);
-            assert_eq!(order, drawn.order(1, epoch));
-            assert_ne!(order, drawn.order(1, epoch + 1));
+            assert_eq!(order, listed(&drawn, epoch));
+            assert_ne!(order, listed(&drawn, epoch + 1));
             for &sample in &order {
                 counts[classes[sample as usize] as usize] += 1;
             }
@@ -141,7 +217,7 @@ mod tests {
         }
         assert_eq!(third, 0);
         let once = Sampler::new(Sampling::Once, &data).expect("any data");
-        assert_eq!(once.order(1, 3), training(1, 3, 100));
+        assert_eq!(listed(&once, 3), training(1, 3, 100));
         assert!(
             Sampling::Balanced
                 .check(&Targets::Numbers(vec!["x".to_owned()]))

@@ -49,6 +49,10 @@ impl Dataset for First {
         self.whole.vocabulary()
     }
 
+    fn class_bytes(&self) -> Option<Arc<[u32]>> {
+        self.whole.class_bytes()
+    }
+
     fn has_weights(&self) -> bool {
         self.whole.has_weights()
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
-use sconce_nn::{Inputs, Signal, Targets};
+use sconce_nn::{Inputs, Signal, Targets, Visibility};
 
 use super::error::DataError;
 use super::vocabulary::Vocabulary;
@@ -48,16 +48,22 @@ pub trait Dataset: Send + Sync {
     /// Returns the kind of the targets.
     fn targets(&self) -> &Targets;
 
-    /// Returns the names of the classes; empty for numeric targets.
+    /// Returns the names of the classes; empty for numeric targets and for tokens.
     fn class_names(&self) -> &[String] {
         match self.targets() {
-            Targets::Class(names) | Targets::ClassPerPosition(names) => names,
             Targets::Numbers(_) => &[],
+            classes => classes.names(),
         }
     }
 
     /// Returns the vocabulary of text inputs; none for other inputs.
     fn vocabulary(&self) -> Option<&Vocabulary> {
+        None
+    }
+
+    /// Returns the number of bytes of text that each target class stands for, by its index; none where classes are not
+    /// text.
+    fn class_bytes(&self) -> Option<Arc<[u32]>> {
         None
     }
 
@@ -122,6 +128,8 @@ pub struct Batch {
     pub mixed: Option<MixedTargets>,
     /// Further inputs (samples, …), by the names under which layers read them, such as `token_types`.
     pub named: Arc<BTreeMap<String, Tensor>>,
+    /// Which positions of tokens may see each other; all, if it is not said.
+    pub visibility: Option<Visibility>,
 }
 
 /// Targets of samples that were mixed into those of a batch, in the same order.
@@ -143,6 +151,7 @@ impl Batch {
             weights: None,
             mixed: None,
             named: Arc::default(),
+            visibility: None,
         }
     }
 

@@ -4,7 +4,7 @@
 //!
 //! **Parts**
 //! - [`DataError`]: what any kind of data can have, and one of these in it.
-//! - `arrays`, `csv`, `image_folder`, `images`, `cifar`, `text`: what only these can have; `unknown_category`: a detail of a table's.
+//! - `arrays`, `csv`, `image_folder`, `images`, `cifar`, `text`, `tokens`: what only these can have; `unknown_category`: a detail of a table's.
 //! - `preprocessing`: the file of what was learnt. `printable`: texts from data, as messages show them.
 
 mod arrays;
@@ -15,6 +15,7 @@ mod images;
 mod preprocessing;
 pub(super) mod printable;
 mod text;
+mod tokens;
 mod unknown_category;
 
 use std::io;
@@ -27,6 +28,7 @@ pub use image_folder::{ImageFolderError, Undecodable};
 pub use images::ImagesError;
 pub use preprocessing::PreprocessingError;
 pub use text::TextError;
+pub use tokens::TokensError;
 pub use unknown_category::UnknownCategory;
 
 /// A data set that can't be used.
@@ -367,6 +369,9 @@ pub enum DataError {
     /// A text can't be used.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// Tokens can't be used.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
     /// A data set panicked; the panic's message.
     #[error("the data set panicked while it prepared a batch: {0}")]
     Panicked(String),

@@ -55,6 +55,12 @@ pub enum TextError {
         /// Unknown character.
         character: char,
     },
+    /// A key is about tokens that are bytes or characters.
+    #[error("`data.{key}` is for texts without `data.tokenizer`: leave one of them out")]
+    WithTokenizer {
+        /// Key in the manifest.
+        key: &'static str,
+    },
     /// A part has too many or too few options.
     #[error("`data.{phase}` must have exactly one of `fraction` and `file`")]
     PartForm {

@@ -15,7 +15,7 @@ use crate::images::{AugmentConfig, NormaliseConfig};
 use crate::regression::RegressionConfig;
 use crate::split::portion::Split;
 use crate::two_moons::TwoMoonsConfig;
-use crate::{GrammarConfig, TextConfig};
+use crate::{GrammarConfig, JsonlConfig, TextConfig, TokensConfig};
 
 /// Data set to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,8 +39,12 @@ pub enum DataConfig {
     TwoMoons(TwoMoonsConfig),
     /// A regression problem with coefficients drawn from the seed, and noise.
     Regression(RegressionConfig),
-    /// A text file; the model learns to predict the next byte or character.
+    /// A text file; the model learns to predict the next byte or character, or token of a tokenizer.
     Text(TextConfig),
+    /// Files of tokens; the model learns to predict the next one.
+    Tokens(TokensConfig),
+    /// A JSON object on each line, with a text and its class, or a prompt and its completion.
+    Jsonl(JsonlConfig),
     /// Sentences of a small grammar, drawn from the seed; nothing to download.
     Grammar(GrammarConfig),
 }

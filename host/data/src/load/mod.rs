@@ -15,7 +15,8 @@ use super::images::{
 use super::split::{self, Part, Parts};
 use super::{
     DataConfig, DataError, Dataset, IdxConfig, Images, Preprocessing, Splits,
-    SyntheticDigitsConfig, TrainingData, Transform, arrays, csv, regression, text, two_moons,
+    SyntheticDigitsConfig, TrainingData, Transform, arrays, csv, regression, text, tokens,
+    two_moons,
 };
 use config::digits;
 
@@ -76,8 +77,18 @@ fn of_kind(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         }
         DataConfig::TwoMoons(config) => two_moons::load(config, seed),
         DataConfig::Regression(config) => regression::load(config, seed),
-        DataConfig::Text(config) => {
-            text::load(config, base).map(|text| splits(text, Transform::Text))
+        DataConfig::Text(config) => match &config.tokenizer {
+            None => text::load(config, base).map(|text| splits(text, Transform::Text)),
+            Some(tokenizer) => {
+                let tokens = text::load_tokens(config, tokenizer, base, seed)?;
+                Ok(splits(tokens, Transform::Tokens))
+            }
+        },
+        DataConfig::Tokens(config) => {
+            tokens::load(config, base, seed).map(|tokens| splits(tokens, Transform::Tokens))
+        }
+        DataConfig::Jsonl(config) => {
+            tokens::rows::load(config, base, seed).map(|rows| splits(rows, Transform::Rows))
         }
         DataConfig::Grammar(config) => {
             grammar::load(config, seed).map(|text| splits(text, Transform::Text))

@@ -31,7 +31,8 @@ pub use crate::error::PreprocessingError;
 use crate::files::data_files::recorded;
 use crate::images::transform::ImageTransform;
 use crate::text::TextTransform;
-use crate::{DataError, Inputs, TargetScaling, Targets, Vocabulary};
+use crate::tokens::TokensTransform;
+use crate::{DataError, Inputs, RowsTransform, TargetScaling, Targets, Tokenizer, Vocabulary};
 
 /// What was learnt from the training data, to transform other data in the same way, and which data these were.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +55,10 @@ pub enum Transform {
     Arrays(ArrayTransform),
     /// Text.
     Text(TextTransform),
+    /// Tokens.
+    Tokens(TokensTransform),
+    /// Rows of text.
+    Rows(RowsTransform),
     /// Samples generated from a seed, from which nothing is learnt.
     Generated(GeneratedSamples),
 }
@@ -113,6 +118,8 @@ impl Preprocessing {
             Transform::Images(images) => images.shape().to_vec(),
             Transform::Arrays(arrays) => arrays.shape().to_vec(),
             Transform::Text(text) => vec![text.context()],
+            Transform::Tokens(tokens) => vec![tokens.context()],
+            Transform::Rows(rows) => vec![rows.tokens().context()],
             Transform::Generated(samples) => samples.shape.clone(),
         }
     }
@@ -121,6 +128,8 @@ impl Preprocessing {
     pub fn inputs(&self) -> Inputs {
         match &self.transform {
             Transform::Text(text) => Inputs::Tokens(text.vocabulary().len()),
+            Transform::Tokens(tokens) => Inputs::Tokens(tokens.vocabulary()),
+            Transform::Rows(rows) => Inputs::Tokens(rows.tokens().vocabulary()),
             Transform::Csv(table) => table.encoder().inputs(),
             _ => Inputs::Numbers,
         }
@@ -133,6 +142,8 @@ impl Preprocessing {
             Transform::Images(images) => Targets::Class(images.classes().to_vec()),
             Transform::Arrays(arrays) => arrays.targets().clone(),
             Transform::Text(text) => Targets::ClassPerPosition(text.vocabulary().names()),
+            Transform::Tokens(tokens) => tokens.targets(),
+            Transform::Rows(rows) => rows.targets(),
             Transform::Generated(samples) => samples.targets.clone(),
         }
     }
@@ -154,6 +165,15 @@ impl Preprocessing {
         }
     }
 
+    /// Returns what makes tokens of text for the model, if it is known; none for other inputs, and for bytes and characters.
+    pub fn tokenizer(&self) -> Option<&Tokenizer> {
+        match &self.transform {
+            Transform::Tokens(tokens) => tokens.tokenizer().map(AsRef::as_ref),
+            Transform::Rows(rows) => rows.tokens().tokenizer().map(AsRef::as_ref),
+            _ => None,
+        }
+    }
+
     /// Declares the inputs of a graph of ONNX as the data have them, and gives what the model is given for them: columns by their
     /// names, bytes of images, numbers, or tokens.
     ///
@@ -165,7 +185,7 @@ impl Preprocessing {
             Transform::Csv(table) => table.encoder().onnx(graph),
             Transform::Images(images) => Ok(images.onnx(graph)),
             Transform::Arrays(arrays) => Ok(arrays.onnx(graph)),
-            Transform::Text(_) => {
+            Transform::Text(_) | Transform::Tokens(_) | Transform::Rows(_) => {
                 let shape = [Dimension::Free("batch"), Dimension::Free("length")];
                 Ok(graph.input("tokens", ElementType::Int, &shape))
             }
@@ -196,6 +216,8 @@ impl Preprocessing {
             Transform::Images(images) => vec![images.describe_input()],
             Transform::Arrays(arrays) => vec![arrays.describe_input()],
             Transform::Text(text) => vec![text.describe_input()],
+            Transform::Tokens(tokens) => vec![tokens.describe_input()],
+            Transform::Rows(rows) => vec![rows.describe_input()],
             Transform::Generated(samples) => vec![InputDescription {
                 name: "input".to_owned(),
                 kind: "generated".to_owned(),
@@ -216,6 +238,8 @@ impl Preprocessing {
             Transform::Images(images) => images.open(source).map(OpenedInput::new),
             Transform::Arrays(arrays) => arrays.open(source).map(OpenedInput::new),
             Transform::Text(text) => text.open(source).map(OpenedInput::new),
+            Transform::Tokens(tokens) => tokens.open(source).map(OpenedInput::new),
+            Transform::Rows(rows) => rows.open(source).map(OpenedInput::new),
             Transform::Generated(_) => Err(DataError::NotOpened {
                 file: source.to_owned(),
             }),

@@ -16,6 +16,9 @@ use crate::files::data_files::{DataFile, SplitRecord};
 /// Name of the file.
 pub const PREPROCESSING: &str = "preprocessing.json";
 
+/// Name of the file of a tokenizer, if the model has one.
+const TOKENIZER: &str = "tokenizer.json";
+
 /// Newest format, which is written.
 const FORMAT: u32 = 1;
 
@@ -67,7 +70,11 @@ impl Preprocessing {
             bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
         }
         bytes.push(b'\n');
-        vec![(PREPROCESSING, bytes)]
+        let mut files = vec![(PREPROCESSING, bytes)];
+        if let Some(tokenizer) = self.tokenizer() {
+            files.push((TOKENIZER, tokenizer.source().to_vec()));
+        }
+        files
     }
 
     /// Reads and checks files written by [`to_files`](Preprocessing::to_files); `read` returns the content of the file of
@@ -92,14 +99,38 @@ impl Preprocessing {
             });
         }
         let document: Document<Transform> = parse(&bytes)?;
+        let transform = with_tokenizer(document.preprocessing, read)?;
         Ok(Preprocessing {
-            transform: document.preprocessing,
+            transform,
             source: TrainingData {
                 split: document.split,
                 files: document.data,
             },
         })
     }
+}
+
+/// Adds the tokenizer that a transform needs.
+fn with_tokenizer(
+    transform: Transform,
+    read: impl Fn(&str) -> io::Result<Vec<u8>>,
+) -> Result<Transform, PreprocessingError> {
+    let name = TOKENIZER;
+    let source = || read(name).map_err(|source| PreprocessingError::Read { name, source });
+    let transform = match transform {
+        Transform::Tokens(tokens) if tokens.lacks_tokenizer() => {
+            tokens.with_tokenizer(source()?).map(Transform::Tokens)
+        }
+        Transform::Rows(rows) if rows.tokens().lacks_tokenizer() => {
+            rows.with_tokenizer(source()?).map(Transform::Rows)
+        }
+        other => Ok(other),
+    };
+    transform.map_err(|problem| PreprocessingError::Invalid {
+        name,
+        path: String::new(),
+        problem: printable(&problem),
+    })
 }
 
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, PreprocessingError> {

@@ -3,6 +3,8 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use sconce_nn::TokenTargets;
+
 use crate::Targets;
 
 #[derive(Serialize, Deserialize)]
@@ -10,6 +12,8 @@ use crate::Targets;
 enum StoredTargets {
     Classes(Vec<String>),
     ClassesPerPosition(Vec<String>),
+    /// Size of the vocabulary, and whether targets are masked.
+    TokensPerPosition(usize, bool),
     Numbers(Vec<String>),
 }
 
@@ -20,6 +24,9 @@ pub(crate) fn serialize<S: Serializer>(
     let stored = match targets.clone() {
         Targets::Class(names) => StoredTargets::Classes(names),
         Targets::ClassPerPosition(names) => StoredTargets::ClassesPerPosition(names),
+        Targets::TokenPerPosition(tokens) => {
+            StoredTargets::TokensPerPosition(tokens.vocabulary, tokens.are_masked)
+        }
         Targets::Numbers(names) => StoredTargets::Numbers(names),
     };
     stored.serialize(serializer)
@@ -29,6 +36,12 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     let targets = match StoredTargets::deserialize(deserializer)? {
         StoredTargets::Classes(names) => Targets::Class(names),
         StoredTargets::ClassesPerPosition(names) => Targets::ClassPerPosition(names),
+        StoredTargets::TokensPerPosition(vocabulary, are_masked) => {
+            Targets::TokenPerPosition(TokenTargets {
+                vocabulary,
+                are_masked,
+            })
+        }
         StoredTargets::Numbers(names) => Targets::Numbers(names),
     };
     if targets.outputs() == 0 {

@@ -14,6 +14,10 @@ use crate::vocabulary::TextUnit;
 pub struct TextConfig {
     /// Path of the text file.
     pub file: PathBuf,
+    /// Path of the `tokenizer.json` that makes the text's tokens. They are made once, and kept in the user's cache directory;
+    /// `sconce tokenize` makes them for large texts. Default: none, tokens are of `unit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<PathBuf>,
     /// Unit of a token.
     #[serde(default)]
     pub unit: TextUnit,

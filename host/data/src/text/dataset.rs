@@ -19,6 +19,7 @@ pub struct TextDataset {
     stride: usize,
     count: usize,
     targets: Targets,
+    bytes: Arc<[u32]>,
 }
 
 impl TextDataset {
@@ -41,6 +42,7 @@ impl TextDataset {
             stride,
             count,
             targets: Targets::ClassPerPosition(vocabulary.names()),
+            bytes: vocabulary.byte_counts().into(),
             vocabulary,
         }
     }
@@ -65,6 +67,10 @@ impl Dataset for TextDataset {
 
     fn vocabulary(&self) -> Option<&Vocabulary> {
         Some(&self.vocabulary)
+    }
+
+    fn class_bytes(&self) -> Option<Arc<[u32]>> {
+        Some(Arc::clone(&self.bytes))
     }
 
     fn describe(&self) -> Vec<String> {

@@ -4,6 +4,7 @@ mod config;
 mod content;
 mod dataset;
 mod load;
+mod load_tokens;
 mod streamed;
 mod tokens;
 mod transform;
@@ -12,6 +13,7 @@ pub(super) use config::context;
 pub use config::{TextConfig, TextPart};
 pub use dataset::TextDataset;
 pub(super) use load::load;
+pub(super) use load_tokens::load_tokens;
 pub(super) use tokens::Tokens;
 pub use transform::TextTransform;
 

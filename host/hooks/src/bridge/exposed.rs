@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use candle_core::{Device, Tensor};
 
 use super::foreign::ForeignTensors;
-use super::names::{FIXED, index_of};
+use super::names::{FIXED, NextName};
 use sconce_parameters::gradients::Gradients;
 use sconce_parameters::{ParameterKind, Parameters};
 use sconce_plugin_api::ext::Collection;
@@ -26,6 +26,7 @@ pub struct Exposed {
     /// Those of a loop that is not candle's.
     pub foreign: ForeignTensors,
     pub(super) parameters: RefCell<Vec<(Box<str>, Tensor)>>,
+    next_name: NextName,
     /// Which of the parameters are buffers.
     pub(super) buffers: RefCell<Vec<bool>>,
     pub(super) gradients: RefCell<Option<Gradients>>,
@@ -140,6 +141,7 @@ impl Exposed {
         }
         let parameters = self.parameters.borrow();
         let names = || parameters.iter().map(|(name, _)| &**name);
-        index_of("parameter", name, names)
+        let at = |index: usize| parameters.get(index).map(|(name, _)| &**name);
+        self.next_name.index_of("parameter", name, at, names)
     }
 }

@@ -10,7 +10,8 @@ use std::ffi::c_void;
 use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::{Collection, TensorAbi};
 
-use super::names::{FIXED, INDICES_AT, index_of};
+use super::exposed::MODULE;
+use super::names::{FIXED, INDICES_AT, NextName, index_of};
 
 /// A tensor in the loop's memory.
 #[derive(Clone, Debug)]
@@ -114,9 +115,12 @@ pub struct ForeignParameter {
 #[derive(Debug, Default)]
 pub struct ForeignTensors {
     parameters: RefCell<Vec<ForeignParameter>>,
+    next_name: NextName,
     /// At the parameters' indices; null where there is none. Empty outside of the points that show them.
     gradients: RefCell<Vec<*mut c_void>>,
     batch: RefCell<Vec<(Cow<'static, str>, Option<ForeignTensor>)>>,
+    /// Input and output of the module whose hooks are called.
+    module: RefCell<[Option<ForeignTensor>; 2]>,
     /// Whether a parameter has been lent for writing.
     is_written: Cell<bool>,
 }
@@ -155,6 +159,11 @@ impl ForeignTensors {
         }
     }
 
+    /// Shows a module's input and output, in the place of those before.
+    pub fn set_module(&self, tensors: [Option<ForeignTensor>; 2]) {
+        *self.module.borrow_mut() = tensors;
+    }
+
     /// Shows the batch's tensors no longer.
     pub fn clear_batch(&self) {
         self.batch.borrow_mut().clear();
@@ -179,7 +188,7 @@ impl ForeignTensors {
     pub(super) fn has(&self, collection: Collection) -> bool {
         let is_of_loop = matches!(
             collection,
-            Collection::Parameters | Collection::Gradients | Collection::Batch
+            Collection::Parameters | Collection::Gradients | Collection::Batch | Collection::Module
         );
         is_of_loop && !self.is_empty()
     }
@@ -188,6 +197,7 @@ impl ForeignTensors {
         match collection {
             Collection::Parameters => self.len(),
             Collection::Gradients => self.gradients.borrow().len(),
+            Collection::Module => MODULE.len(),
             _ => self.batch.borrow().len(),
         }
     }
@@ -197,6 +207,9 @@ impl ForeignTensors {
         if collection == Collection::Batch {
             let batch = self.batch.borrow();
             return batch.get(index).map(|(name, _)| TextAbi::new(name));
+        }
+        if collection == Collection::Module {
+            return MODULE.get(index).map(|name| TextAbi::new(name));
         }
         let parameters = self.parameters.borrow();
         parameters.get(index).map(|entry| TextAbi::new(&entry.name))
@@ -209,8 +222,12 @@ impl ForeignTensors {
             let names = || batch.iter().map(|(name, _)| &**name);
             return fixed.map_or_else(|| index_of("tensor of the batch", name, names), Ok);
         }
+        if collection == Collection::Module {
+            return index_of("tensor of a module", name, || MODULE.into_iter());
+        }
         let parameters = self.parameters.borrow();
-        index_of("parameter", name, || {
+        let at = |index: usize| parameters.get(index).map(|entry| &*entry.name);
+        self.next_name.index_of("parameter", name, at, || {
             parameters.iter().map(|entry| &*entry.name)
         })
     }
@@ -246,6 +263,11 @@ impl ForeignTensors {
                 let data = gradients.get(index).filter(|data| !data.is_null())?;
                 let parameters = self.parameters.borrow();
                 Some(parameters.get(index)?.tensor.lend(*data, name, flags))
+            }
+            Collection::Module => {
+                let module = self.module.borrow();
+                let tensor = module.get(index)?.as_ref()?;
+                Some(tensor.lend(tensor.data, name, flags))
             }
             _ if index == INDICES_AT => None,
             _ => {
@@ -305,5 +327,9 @@ mod tests {
         shown.clear_gradients();
         assert_eq!(shown.count(Collection::Gradients), 0);
         assert!(shown.index(Collection::Parameters, "c").is_err());
+        let at = |name| shown.index(Collection::Parameters, name).ok();
+        // In order, out of order, and after a name that there is not.
+        let found = ["a", "b", "b", "a", "c", "b"].map(at);
+        assert_eq!(found, [Some(0), Some(1), Some(1), Some(0), None, Some(1)]);
     }
 }

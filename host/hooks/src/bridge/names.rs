@@ -1,5 +1,7 @@
 //! Names of the loop's tensors, and their indices.
 
+use std::cell::Cell;
+
 use sconce_base::nearest::nearest;
 
 /// Names of the tensors that the loop itself exposes for every batch.
@@ -9,6 +11,43 @@ pub(super) const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
 /// after all others and not counted, since few hooks read it.
 pub(super) const INDICES: &str = "indices";
 pub(super) const INDICES_AT: usize = usize::MAX;
+
+/// Where to look first for a name: hooks that pass over all tensors ask for their names in order.
+#[derive(Debug, Default)]
+pub(super) struct NextName(Cell<usize>);
+
+impl NextName {
+    /// As [`index_of`]; `at` is the name at an index.
+    pub(super) fn index_of<'a, I>(
+        &self,
+        what: &str,
+        name: &str,
+        at: impl Fn(usize) -> Option<&'a str>,
+        names: impl Fn() -> I,
+    ) -> Result<usize, String>
+    where
+        I: Iterator<Item = &'a str>,
+    {
+        let next = self.expected();
+        let index = if at(next) == Some(name) {
+            next
+        } else {
+            index_of(what, name, names)?
+        };
+        Ok(self.found(index))
+    }
+
+    /// Index at which the next name is, if names are asked for in order.
+    pub(super) fn expected(&self) -> usize {
+        self.0.get()
+    }
+
+    /// A name was found at this index, which is returned.
+    pub(super) fn found(&self, index: usize) -> usize {
+        self.0.set(index.wrapping_add(1));
+        index
+    }
+}
 
 /// Index of a name, or a message that suggests the nearest one.
 pub(super) fn index_of<'a, I>(

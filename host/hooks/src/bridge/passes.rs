@@ -160,24 +160,26 @@ impl<H: Tensors> Passes<'_, H> {
                 "{onto} tensors can't be combined with {from}"
             )));
         }
-        let pairs = || onto.tensors.iter().zip(&from.tensors);
-        for (one, other) in pairs() {
-            check_pair(one, other, combination)
+        let count = onto.tensors.len();
+        let (mut singles, mut doubles) = (Pairs::of(count), Pairs::of(0));
+        let mut others = Vec::new();
+        for (one, other) in onto.tensors.iter().zip(&from.tensors) {
+            let kind = check_pair(one, other, combination)
                 .map_err(|(status, message)| Refusal::new(status, message))?;
+            // SAFETY: the tensors are lent for the call, those of `onto` for writing, and share no elements.
+            unsafe {
+                match kind {
+                    ElementKind::Single => singles.push(one, other),
+                    ElementKind::Double => doubles.push(one, other),
+                    ElementKind::Other => others.push((bytes_mut(one), bytes_of(other))),
+                }
+            }
         }
         let threads = self.threads_for(&onto.tensors);
-        let (singles, others): (Vec<_>, Vec<_>) =
-            pairs().partition(|(one, _)| float_type(one).is_ok() && bits(one) == 32);
-        let (doubles, others): (Vec<_>, Vec<_>) = others
-            .into_iter()
-            .partition(|(one, _)| float_type(one).is_ok());
-        // SAFETY: the tensors are lent for the call, those of `onto` for writing, and share no elements.
-        unsafe {
-            combine_all::<f32>(threads, &singles, combination);
-            combine_all::<f64>(threads, &doubles, combination);
-            for (one, other) in others {
-                bytes_mut(one).copy_from_slice(bytes_of(other));
-            }
+        vectors::combine::<f32>(threads, &mut singles.onto, &singles.from, combination);
+        vectors::combine::<f64>(threads, &mut doubles.onto, &doubles.from, combination);
+        for (one, other) in others {
+            one.copy_from_slice(other);
         }
         Ok(())
     }
@@ -292,36 +294,73 @@ fn float_type(tensor: &TensorAbi) -> Result<(), String> {
     }
 }
 
-/// Checks that two tensors can be combined.
+/// Type of a pair's elements, by which it is combined.
+enum ElementKind {
+    Single,
+    Double,
+    /// Any other, which is copied alone.
+    Other,
+}
+
+/// Checks that two tensors can be combined; returns the type of their elements.
 fn check_pair(
     onto: &TensorAbi,
     from: &TensorAbi,
     combination: vectors::Combination,
-) -> Result<(), (Status, String)> {
-    // SAFETY: both were lent for this call.
-    let views =
-        unsafe { Tensor::borrowed(*onto).and_then(|one| Ok((one, Tensor::borrowed(*from)?))) };
-    let (one, other) = views.map_err(|error| (Status::UNSUPPORTED, error.message().to_owned()))?;
-    if (one.shape(), one.dtype()) != (other.shape(), other.dtype()) {
-        let message = format!(
-            "`{}` and `{}` have different shapes, {:?} and {:?}, or types",
-            one.name(),
-            other.name(),
-            one.shape(),
-            other.shape()
-        );
-        return Err((Status::INVALID, message));
+) -> Result<ElementKind, (Status, String)> {
+    let types = |tensor: &TensorAbi| (tensor.type_code, tensor.type_bits);
+    if (LentVectors::shape(onto), types(onto)) != (LentVectors::shape(from), types(from)) {
+        return Err(different(onto, from));
     }
     let unsupported = |message| (Status::UNSUPPORTED, message);
-    if !matches!(combination, vectors::Combination::Copy) {
-        float_type(onto).map_err(unsupported)?;
-    }
-    for view in [one, other] {
-        if !view.is_contiguous() {
-            return Err(unsupported(format!("`{}` is not contiguous", view.name())));
+    let kind = match DType::from_codes(onto.type_code, onto.type_bits) {
+        Some(DType::F32) => ElementKind::Single,
+        Some(DType::F64) => ElementKind::Double,
+        _ if matches!(combination, vectors::Combination::Copy) => ElementKind::Other,
+        _ => return Err(unsupported(float_type(onto).err().unwrap_or_default())),
+    };
+    for tensor in [onto, from] {
+        if !is_contiguous(tensor) {
+            // SAFETY: it was lent for this call, and so was its name.
+            let name = unsafe { tensor.name.read() }.unwrap_or_default();
+            return Err(unsupported(format!("`{name}` is not contiguous")));
         }
     }
-    Ok(())
+    Ok(kind)
+}
+
+/// The refusal of two tensors of different shapes or types.
+#[cold]
+fn different(onto: &TensorAbi, from: &TensorAbi) -> (Status, String) {
+    // SAFETY: both were lent for this call, and so were their names.
+    let names = unsafe { [onto.name.read(), from.name.read()] };
+    let [one, other] = names.map(Option::unwrap_or_default);
+    let message = format!(
+        "`{one}` and `{other}` have different shapes, {:?} and {:?}, or types",
+        LentVectors::shape(onto),
+        LentVectors::shape(from)
+    );
+    (Status::INVALID, message)
+}
+
+/// Whether a tensor's elements are adjacent in memory, in row-major order, and aligned.
+fn is_contiguous(tensor: &TensorAbi) -> bool {
+    let shape = LentVectors::shape(tensor);
+    if tensor.strides.is_null() {
+        return shape.is_empty();
+    }
+    // SAFETY: a lent tensor has as many strides as sizes, which live as long as the call.
+    let strides = unsafe { slice::from_raw_parts(tensor.strides, shape.len()) };
+    let mut expected: i64 = 1;
+    for (&size, &stride) in shape.iter().zip(strides).rev() {
+        if size != 1 && stride != expected {
+            return false;
+        }
+        expected = expected.saturating_mul(size);
+    }
+    let bytes = u64::from(tensor.type_bits / 8).saturating_mul(expected.unsigned_abs());
+    let align = usize::from(tensor.type_bits / 8).max(1);
+    bytes == tensor.byte_length && tensor.data.addr().is_multiple_of(align)
 }
 
 fn bits(tensor: &TensorAbi) -> u8 {
@@ -365,30 +404,38 @@ unsafe fn bytes_of<'a>(tensor: &TensorAbi) -> &'a [u8] {
     unsafe { slice::from_raw_parts(tensor.data.cast(), tensor.byte_length as usize) }
 }
 
-/// Combines pairs of contiguous tensors of this type and the same shapes.
-///
-/// # Safety
-///
-/// All were lent for this call, the first of each pair for writing, and those share no elements with others.
-unsafe fn combine_all<T: vectors::Element>(
-    threads: usize,
-    pairs: &[(&TensorAbi, &TensorAbi)],
-    combination: vectors::Combination,
-) {
-    // SAFETY: guaranteed by the caller.
-    let (mut onto, from): (Vec<_>, Vec<_>) = pairs
-        .iter()
-        .map(|(one, other)| unsafe {
-            let count = other.byte_length as usize / size_of::<T>();
-            let others: &[T] = if count == 0 {
-                &[]
-            } else {
-                slice::from_raw_parts(other.data.cast(), count)
-            };
-            (elements_mut::<T>(one), others)
-        })
-        .unzip();
-    vectors::combine(threads, &mut onto, &from, combination);
+/// The elements of pairs of contiguous tensors of one type and the same shapes.
+struct Pairs<'a, T> {
+    onto: Vec<&'a mut [T]>,
+    from: Vec<&'a [T]>,
+}
+
+impl<T> Pairs<'_, T> {
+    /// None yet, with room for this many.
+    fn of(count: usize) -> Self {
+        Pairs {
+            onto: Vec::with_capacity(count),
+            from: Vec::with_capacity(count),
+        }
+    }
+
+    /// Adds a pair.
+    ///
+    /// # Safety
+    ///
+    /// Both were lent for a call that outlives this, `onto` for writing, and it shares no elements with other tensors in use.
+    unsafe fn push(&mut self, onto: &TensorAbi, from: &TensorAbi) {
+        let count = from.byte_length as usize / size_of::<T>();
+        let others = if count == 0 {
+            &[]
+        } else {
+            // SAFETY: guaranteed by the caller.
+            unsafe { slice::from_raw_parts(from.data.cast(), count) }
+        };
+        // SAFETY: guaranteed by the caller.
+        self.onto.push(unsafe { elements_mut(onto) });
+        self.from.push(others);
+    }
 }
 
 #[cfg(test)]

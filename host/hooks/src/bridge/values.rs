@@ -8,6 +8,7 @@ use candle_core::Tensor;
 use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::Keep;
 
+use super::names::NextName;
 use crate::hook_id::HookId;
 use sconce_base::nearest::nearest;
 
@@ -19,6 +20,7 @@ pub struct PublishedValues {
     /// Free slots; the lowest index is reused first.
     free: RefCell<BinaryHeap<Reverse<usize>>>,
     names: RefCell<BTreeMap<Box<str>, usize>>,
+    next_name: NextName,
     /// Number of entries kept for the current batch only.
     of_batch: Cell<usize>,
 }
@@ -230,12 +232,21 @@ impl PublishedValues {
     }
 
     pub(super) fn tensor_index(&self, name: &str) -> Result<usize, String> {
+        let is_next = |entry: &ValueEntry| {
+            &*entry.name == name && matches!(entry.value, ValueContent::Tensor(_))
+        };
+        let next = self.next_name.expected();
+        if let Some(Some(entry)) = self.slots.borrow().get(next)
+            && is_next(entry)
+        {
+            return Ok(self.next_name.found(next));
+        }
         let names = self.names.borrow();
         if let Some(&index) = names.get(name) {
             if self.tensor(index).is_none() {
                 return Err(format!("`{name}` is published as a value, not as a tensor"));
             }
-            return Ok(index);
+            return Ok(self.next_name.found(index));
         }
         let hint = nearest(name, names.keys().map(|name| &**name))
             .map(|near| format!("; did you mean `{near}`?"));

@@ -29,6 +29,17 @@ pub struct Offers {
 const OF_MODULES: [Point; 2] = [Point::ModuleForward, Point::ModuleBackward];
 
 impl Offers {
+    /// A loop as other languages describe it, by the JSON of [`HookSetup::described`](super::HookSetup::described).
+    ///
+    /// # Errors
+    ///
+    /// If it is not such a description, or names something that this host does not know, with the nearest name.
+    pub fn described(description: &str) -> Result<Offers, String> {
+        let read: LoopDescription =
+            serde_json::from_str(description).map_err(|error| error.to_string())?;
+        read.offers()
+    }
+
     /// A loop that comes by everything but modules, shows its parameters, gradients, batches and losses, and can skip, scale, stop
     /// and swap.
     pub fn of_a_whole_loop() -> Offers {
@@ -83,12 +94,16 @@ impl LoopDescription {
     /// If it names something that this host does not know, with the nearest name.
     pub(super) fn offers(&self) -> Result<Offers, String> {
         let mut offers = Offers::of_a_whole_loop();
+        if !self.plan.modules.is_empty() {
+            offers.absent.retain(|point| *point != Point::ModuleForward);
+        }
         for name in &self.absent {
             let names = Point::ALL.iter().map(|point| point.name());
-            let point = Point::from_name(name);
-            offers
-                .absent
-                .push(point.ok_or_else(|| unknown("mount point", name, names))?);
+            let point =
+                Point::from_name(name).ok_or_else(|| unknown("mount point", name, names))?;
+            if !offers.absent.contains(&point) {
+                offers.absent.push(point);
+            }
         }
         if let Some(shown) = &self.shows {
             let names = Readable::ALL.map(Readable::name);
@@ -131,7 +146,10 @@ pub(super) fn misfits(
             Some(place) => diagnostic.at(place.clone()),
             None => diagnostic,
         };
-        let reasons = reasons(spec, offers, served);
+        let needs = Needs::of(spec);
+        let lacking = needs.misfits(offers, served);
+        let mut reasons: Vec<String> = lacking.into_iter().map(|misfit| misfit.reason).collect();
+        reasons.extend(unfit_policies(spec));
         if !reasons.is_empty() {
             problems.push(placed(Diagnostic::new(format!(
                 "the hook `{}` can't run in this loop: {}",
@@ -149,48 +167,93 @@ pub(super) fn misfits(
     (problems, warnings)
 }
 
-/// Why a hook can't run in a loop.
-fn reasons(spec: &HookSpec, offers: &Offers, served: &dyn Loop) -> Vec<String> {
-    let mut reasons = Vec::new();
-    let is_called = |point: &&Point| {
-        Phase::ALL
-            .iter()
-            .any(|phase| spec.is_called_at(**point, *phase))
-    };
-    let is_needed = |name: &str| !spec.optional.iter().any(|optional| optional == name);
-    let absent = offers.absent.iter().filter(is_called);
-    for point in absent.filter(|point| is_needed(point.name())) {
-        reasons.push(format!(
-            "it is called at `{point}`, which this loop does not come by"
-        ));
-    }
-    for name in spec.asks.iter().flatten() {
-        reasons.extend(refusal(name, offers, served));
-    }
-    let reads = spec.reads.iter().flatten();
-    for name in reads.filter(|name| is_needed(name)) {
-        if !offers.readable.contains(name.as_str()) {
-            reasons.push(format!("it reads `{name}`, which this loop does not show"));
+/// What a hook needs of a loop: as one that was created says of itself, or as its metadata do for any configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Needs<'a> {
+    /// Mount points that it is called at.
+    pub points: Vec<Point>,
+    /// Requests that it may make, by name.
+    pub asks: &'a [String],
+    /// What it may read, by name.
+    pub reads: &'a [String],
+    /// What of points and readable things it does without if the loop lacks it.
+    pub optional: &'a [String],
+}
+
+/// Something that a hook needs and a loop lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Name of the mount point, the request or the thing to read.
+    pub name: String,
+    /// Why it can't be had.
+    pub reason: String,
+}
+
+impl<'a> Needs<'a> {
+    fn of(spec: &'a HookSpec) -> Needs<'a> {
+        let mut phases = spec.points.clone();
+        phases.retain(|point| {
+            Phase::ALL
+                .iter()
+                .any(|phase| spec.is_called_at(*point, *phase))
+        });
+        Needs {
+            points: phases,
+            asks: spec.asks.as_deref().unwrap_or_default(),
+            reads: spec.reads.as_deref().unwrap_or_default(),
+            optional: &spec.optional,
         }
     }
+
+    /// Everything of it that a loop lacks: mount points, then requests, then what it reads.
+    pub fn misfits(&self, offers: &Offers, served: &dyn Loop) -> Vec<Misfit> {
+        let is_needed = |name: &str| !self.optional.iter().any(|optional| optional == name);
+        let absent = offers
+            .absent
+            .iter()
+            .filter(|point| self.points.contains(point));
+        let absent = absent.filter(|point| is_needed(point.name()));
+        let mut misfits: Vec<Misfit> = absent
+            .map(|point| Misfit {
+                name: point.name().to_owned(),
+                reason: format!("it is called at `{point}`, which this loop does not come by"),
+            })
+            .collect();
+        for name in self.asks {
+            misfits.extend(refusal(name, offers, served));
+        }
+        let reads = self.reads.iter().filter(|name| is_needed(name));
+        let hidden = reads.filter(|name| !offers.readable.contains(name.as_str()));
+        misfits.extend(hidden.map(|name| Misfit {
+            name: name.clone(),
+            reason: format!("it reads `{name}`, which this loop does not show"),
+        }));
+        misfits
+    }
+}
+
+/// Policies of a hook's entry that only Sconce's own trainer follows.
+fn unfit_policies(spec: &HookSpec) -> Vec<String> {
+    let mut reasons = Vec::new();
     let restarts = |policy: OnCrash| matches!(policy, OnCrash::Restart(_));
     if restarts(spec.on_panic) || restarts(spec.on_crash) {
         reasons
-            .push("its policy is to be restarted, which only Sconce's own trainer does".to_owned());
+            .push("its policy is to be restarted, which only Sconce's own trainer does, from its last checkpoint".to_owned());
     }
     if !matches!(spec.reload, ReloadPolicy::Never) && spec.reload != ReloadPolicy::default() {
         reasons
-            .push("its library is to be reloaded, which only Sconce's own trainer does".to_owned());
+            .push("its library is to be reloaded, which only Sconce's own trainer does, from its last checkpoint".to_owned());
     }
     reasons
 }
 
 /// Why a request can't be served; none if it can.
-fn refusal(name: &str, offers: &Offers, served: &dyn Loop) -> Option<String> {
+fn refusal(name: &str, offers: &Offers, served: &dyn Loop) -> Option<Misfit> {
     let Some(request) = Request::from_name(name) else {
-        return Some(format!(
-            "it may ask for `{name}`, which this host does not know"
-        ));
+        return Some(Misfit {
+            name: name.to_owned(),
+            reason: format!("it may ask for `{name}`, which this host does not know"),
+        });
     };
     // Where it is written is the loop's affair.
     let request = match request {
@@ -201,5 +264,57 @@ fn refusal(name: &str, offers: &Offers, served: &dyn Loop) -> Option<String> {
         return None;
     }
     let reason = served.can(request).err()?;
-    Some(format!("it may ask for `{name}`: {reason}"))
+    Some(Misfit {
+        name: request.name().to_owned(),
+        reason: format!("it may ask for `{name}`: {reason}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::NoRequests;
+
+    #[test]
+    fn what_a_loop_lacks_is_named_once() {
+        let described = |description| Offers::described(description).expect("a description");
+        let offers =
+            described(r#"{"absent": ["after_forward"], "shows": ["loss"], "follows": ["stop"]}"#);
+        let texts = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let asks = texts(&["stop", "save_in_background", "roll_back"]);
+        let (reads, optional) = (texts(&["loss", "outputs", "inputs"]), texts(&["inputs"]));
+        let needs = Needs {
+            points: vec![Point::AfterForward, Point::ModuleForward, Point::AfterLoss],
+            asks: &asks,
+            reads: &reads,
+            optional: &optional,
+        };
+        let found = needs.misfits(&offers, &NoRequests);
+        let names: Vec<&str> = found.iter().map(|misfit| misfit.name.as_str()).collect();
+        let expected = [
+            "module_forward",
+            "after_forward",
+            "save_checkpoint",
+            "roll_back",
+            "outputs",
+        ];
+        assert_eq!(names, expected);
+        // A loop that names its modules comes by them.
+        let modules = described(r#"{"plan": {"modules": [{"name": "fc", "kind": "linear"}]}}"#);
+        let left = Needs {
+            asks: &[],
+            reads: &[],
+            ..needs
+        };
+        assert_eq!(left.misfits(&modules, &NoRequests), []);
+        assert!(
+            Offers::described(r#"{"follows": ["stopp"]}"#)
+                .is_err_and(|error| error.contains("`stop`"))
+        );
+    }
 }

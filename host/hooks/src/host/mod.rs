@@ -31,11 +31,11 @@ mod swap;
 
 pub use document::{HooksDocument, json_schema};
 pub use error::{HostError, HostResult};
-pub use fit::Offers;
+pub use fit::{Misfit, Needs, Offers};
 pub use hook_host::HookHost;
 pub use loop_hooks::LoopHooks;
 pub use pass::{Batch, IntoBatch, Pass};
-pub use plan::{GroupPlan, LoopPlan};
+pub use plan::{GroupPlan, LoopPlan, ModulePlan};
 pub use requests::{Follows, Loop, NoRequests, Served};
 pub use setup::HookSetup;
 pub use step::Step;

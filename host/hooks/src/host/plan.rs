@@ -1,6 +1,6 @@
 //! What a loop says of itself before it begins.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use sconce_plugin_api::Phase;
@@ -29,6 +29,18 @@ pub struct LoopPlan {
     pub sample_shape: Vec<usize>,
     /// Names of the metrics that the loop sets besides `loss`.
     pub metrics: Vec<String>,
+    /// The model's modules at which the loop calls hooks during the forward pass, in an order that stays; empty if it calls none.
+    pub modules: Vec<ModulePlan>,
+}
+
+/// A module of the model.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModulePlan {
+    /// Its name, such as `fc1`.
+    pub name: String,
+    /// Kind of layer, such as `linear`.
+    pub kind: String,
 }
 
 /// A group of parameters with a learning rate of its own.
@@ -68,6 +80,7 @@ impl LoopPlan {
             classes: Vec::new(),
             sample_shape: Vec::new(),
             metrics: Vec::new(),
+            modules: Vec::new(),
         }
     }
 
@@ -121,7 +134,7 @@ impl LoopPlan {
             "accumulate": self.accumulate,
             "phases": phases,
             "parameters": parameters,
-            "modules": [],
+            "modules": self.modules,
             "groups": groups,
             "classes": self.classes,
             "sample_shape": self.sample_shape,

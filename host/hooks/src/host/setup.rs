@@ -17,7 +17,7 @@ use super::document::HooksDocument;
 use super::error::{HostError, HostResult};
 use super::fit::{LoopDescription, Offers, misfits};
 use super::hook_host::HookHost;
-use super::loop_hooks::LoopHooks;
+use super::loop_hooks::{KnownOfLoop, LoopHooks};
 use super::plan::LoopPlan;
 use super::requests::{Loop, NoRequests};
 use super::states::LoopState;
@@ -285,9 +285,12 @@ impl<'log> HookSetup<'log> {
             .batches
             .map(|batches| batches.saturating_mul(self.plan.epochs));
         shared.clock.begin_training(total.unwrap_or(0), 0);
-        let batches = self.plan.batches;
+        let known = KnownOfLoop {
+            batches: self.plan.batches,
+            modules: self.plan.modules,
+        };
         let served = (self.served, self.offers.follows);
-        LoopHooks::begin(hooks, shared, followed, served, resumed, batches)
+        LoopHooks::begin(hooks, shared, followed, served, resumed, known)
     }
 
     /// A hook in a process of its own needs a program to be that process.
@@ -332,7 +335,7 @@ impl<'log> HookSetup<'log> {
             "classes": self.plan.classes,
             "sample_shape": self.plan.sample_shape,
             "metrics": self.plan.metrics,
-            "modules": [],
+            "modules": self.plan.modules,
             "parameter_count": candle.map_or(0, Parameters::element_count),
         })
         .to_string()

@@ -10,7 +10,7 @@ use super::message::given;
 /// `sconce_host_tensor`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TensorC {
+pub struct TensorC {
     size: usize,
     name: *const c_char,
     data: *mut c_void,
@@ -118,6 +118,39 @@ impl TensorC {
     /// Bytes from one tensor of a program's array to the next.
     pub(super) fn size(&self) -> usize {
         self.size
+    }
+
+    /// It with another name and other elements.
+    pub(super) fn described(
+        self,
+        name: *const c_char,
+        data: *mut c_void,
+        (shape, strides, dimensions): (*const i64, *const i64, u32),
+        (type_code, type_bits): (u8, u8),
+    ) -> TensorC {
+        TensorC {
+            name,
+            data,
+            shape,
+            strides,
+            dimensions,
+            type_code,
+            type_bits,
+            ..self
+        }
+    }
+
+    /// Writes it to a program's structure, which says its size first: as much as that has.
+    ///
+    /// # Safety
+    ///
+    /// `to` must lead to as many bytes as this one's size says, which has been read from there.
+    pub(super) unsafe fn write(&self, to: *mut TensorC) {
+        let length = self.size.min(size_of::<TensorC>());
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            std::ptr::copy_nonoverlapping(std::ptr::from_ref(self).cast::<u8>(), to.cast(), length);
+        }
     }
 
     /// Its name, and where it is.

@@ -15,7 +15,7 @@ impl Builder<'_> {
     ) -> Result<(), LayerError> {
         let (wanted, varies) = match targets {
             Targets::Class(_) | Targets::Numbers(_) => (vec![self.outputs], false),
-            Targets::ClassPerPosition(_) => {
+            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
                 let positions = input.shape.first().copied().unwrap_or(0);
                 (vec![positions, self.outputs], input.varies)
             }
@@ -29,6 +29,7 @@ impl Builder<'_> {
             Targets::Class(_) => "a number for each class",
             Targets::Numbers(_) => "a number for each target",
             Targets::ClassPerPosition(_) => "a number for each class at each position",
+            Targets::TokenPerPosition(_) => "a number for each token at each position",
         };
         Err(LayerError {
             path: format!("layers[{}]", count.saturating_sub(1)),

@@ -54,19 +54,21 @@ impl LossConfig {
     /// Returns cross entropy for classes, mean squared error for numeric targets.
     pub fn default_for(targets: &Targets) -> LossConfig {
         match targets {
-            Targets::Class(_) | Targets::ClassPerPosition(_) => LossConfig::CrossEntropy {
-                label_smoothing: 0.0,
-                class_weights: None,
-                ignore_index: None,
-            },
+            Targets::Class(_) | Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
+                LossConfig::CrossEntropy {
+                    label_smoothing: 0.0,
+                    class_weights: None,
+                    ignore_index: None,
+                }
+            }
             Targets::Numbers(_) => LossConfig::Mse,
         }
     }
 
-    /// Returns the target to ignore, which metrics must ignore too.
-    pub fn ignore_index(&self) -> Option<u32> {
+    /// Returns the target to ignore, which metrics must ignore too: the manifest's, or that of the data.
+    pub fn ignore_index(&self, targets: &Targets) -> Option<u32> {
         match self {
-            LossConfig::CrossEntropy { ignore_index, .. } => *ignore_index,
+            LossConfig::CrossEntropy { ignore_index, .. } => ignore_index.or(targets.ignored()),
             _ => None,
         }
     }
@@ -102,23 +104,24 @@ impl LossConfig {
                     let name = "label_smoothing".to_owned();
                     return Err(out_of_range(name, "from 0 to below 1", *label_smoothing));
                 }
-                let classes = match targets {
-                    Targets::Class(names) | Targets::ClassPerPosition(names) => names.as_slice(),
-                    Targets::Numbers(_) => &[],
-                };
+                if let (Some(_), Some(_)) = (ignore_index, targets.ignored()) {
+                    return Err(LossError::IgnoredByData);
+                }
+                let ignore_index = ignore_index.or(targets.ignored());
+                let classes = targets.names();
                 let class_weights = class_weights
                     .as_ref()
-                    .map(|weights| weights.resolve(classes, class_counts, *ignore_index));
+                    .map(|weights| weights.resolve(classes, class_counts, ignore_index));
                 match ignore_index {
-                    Some(index) if (*index as usize) < count && count <= 2 => {
-                        return Err(LossError::Ignored(*index));
+                    Some(index) if (index as usize) < count && count <= 2 => {
+                        return Err(LossError::Ignored(index));
                     }
                     _ => {}
                 }
                 Ok(Loss::CrossEntropy(CrossEntropy {
                     label_smoothing: *label_smoothing,
                     class_weights: class_weights.transpose()?,
-                    ignore_index: *ignore_index,
+                    ignore_index,
                 }))
             }
             LossConfig::BinaryCrossEntropy { pos_weight } => {

@@ -65,6 +65,11 @@ pub enum LossError {
          apart"
     )]
     Ignored(u32),
+    /// The data mark the targets to ignore themselves.
+    #[error(
+        "the loss's `ignore_index` must be left out: these data mark the targets to ignore themselves"
+    )]
+    IgnoredByData,
 }
 
 fn known_classes(nearest: Option<&str>, known: &[String]) -> String {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use super::{
-    Accuracy, Average, BinaryAccuracy, ConfusionMatrix, F1, Mae, Metric, MetricError, Perplexity,
-    Precision, R2, Recall, Rmse, TopK,
+    Accuracy, Average, BinaryAccuracy, BitsPerByte, ConfusionMatrix, Counting, F1, Mae, Metric,
+    MetricError, Perplexity, Precision, R2, Recall, Rmse, TopK,
 };
 use crate::Targets;
 
@@ -59,6 +59,8 @@ pub enum MetricKind {
     ConfusionMatrix,
     /// For classes: the exponential of the mean cross entropy.
     Perplexity,
+    /// For text: the bits that a byte of it costs by the model, which compares vocabularies.
+    BitsPerByte,
     /// For numeric targets: the mean absolute error.
     Mae,
     /// For numeric targets: the root mean squared error.
@@ -74,7 +76,7 @@ fn five() -> usize {
 }
 
 /// All kinds; each can be written as a string, without options.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "accuracy",
     "top-k",
     "precision",
@@ -82,6 +84,7 @@ const KINDS: [&str; 11] = [
     "f1",
     "confusion-matrix",
     "perplexity",
+    "bits-per-byte",
     "mae",
     "rmse",
     "r2",
@@ -99,13 +102,15 @@ impl MetricConfig {
     pub fn default_for(targets: &Targets) -> Vec<MetricConfig> {
         let kinds = match targets {
             Targets::Class(_) => vec![MetricKind::Accuracy],
-            Targets::ClassPerPosition(_) => vec![MetricKind::Accuracy, MetricKind::Perplexity],
+            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
+                vec![MetricKind::Accuracy, MetricKind::Perplexity]
+            }
             Targets::Numbers(_) => vec![MetricKind::Mae, MetricKind::Rmse],
         };
         kinds.into_iter().map(MetricConfig::from).collect()
     }
 
-    /// Builds the metric for targets; those equal to `ignore_index` do not count.
+    /// Builds the metric for targets, of which those count that `counting` says.
     ///
     /// # Errors
     ///
@@ -113,22 +118,20 @@ impl MetricConfig {
     pub fn build(
         &self,
         targets: &Targets,
-        ignore_index: Option<u32>,
+        counting: &Counting,
     ) -> Result<Box<dyn Metric>, MetricError> {
         match targets {
-            Targets::Class(classes) | Targets::ClassPerPosition(classes) => {
-                self.of_classes(classes, ignore_index)
-            }
             Targets::Numbers(numbers) => self.of_numbers(numbers.len()),
+            classes => self.of_classes(classes, counting),
         }
     }
 
     fn of_classes(
         &self,
-        classes: &[String],
-        ignored: Option<u32>,
+        classes: &Targets,
+        counting: &Counting,
     ) -> Result<Box<dyn Metric>, MetricError> {
-        let count = classes.len();
+        let (count, ignored) = (classes.outputs(), counting.ignored);
         Ok(match self.metric {
             MetricKind::Accuracy => Box::new(Accuracy::new(ignored)),
             MetricKind::TopK { k } if (1..count).contains(&k) => Box::new(TopK::new(k, ignored)),
@@ -137,10 +140,14 @@ impl MetricConfig {
             MetricKind::Recall { average } => Box::new(Recall::new(count, average, ignored)),
             MetricKind::F1 { average } => Box::new(F1::new(count, average, ignored)),
             MetricKind::ConfusionMatrix if count <= ConfusionMatrix::MOST_CLASSES => {
-                Box::new(ConfusionMatrix::new(classes.to_vec(), ignored))
+                Box::new(ConfusionMatrix::new(classes.names().to_vec(), ignored))
             }
             MetricKind::ConfusionMatrix => return Err(MetricError::Classes { found: count }),
             MetricKind::Perplexity => Box::new(Perplexity::new(ignored)),
+            MetricKind::BitsPerByte => match &counting.bytes {
+                Some(bytes) => Box::new(BitsPerByte::new(bytes.clone(), ignored)),
+                None => return Err(MetricError::WithoutBytes),
+            },
             MetricKind::Mae | MetricKind::Rmse | MetricKind::R2 | MetricKind::BinaryAccuracy => {
                 return Err(MetricError::Targets {
                     metric: self.kind(),
@@ -180,6 +187,7 @@ impl MetricConfig {
             MetricKind::F1 { .. } => "f1",
             MetricKind::ConfusionMatrix => "confusion-matrix",
             MetricKind::Perplexity => "perplexity",
+            MetricKind::BitsPerByte => "bits-per-byte",
             MetricKind::Mae => "mae",
             MetricKind::Rmse => "rmse",
             MetricKind::R2 => "r2",
@@ -232,7 +240,7 @@ impl<'de> Visitor<'de> for KindOrObject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::build_all;
+    use crate::metric::{Counting, build_all};
 
     fn names(count: usize) -> Vec<String> {
         (0..count).map(|index| format!("n{index}")).collect()
@@ -253,7 +261,8 @@ mod tests {
             assert_eq!(alone, serde_json::from_value(again).expect("the same"));
         }
         let some = configs(r#"[{"kind": "top-k", "k": 3}, {"kind": "f1", "average": "micro"}]"#);
-        let built = build_all(&some, &Targets::Class(names(4)), None).expect("metrics");
+        let built =
+            build_all(&some, &Targets::Class(names(4)), &Counting::default()).expect("metrics");
         let found: Vec<String> = built.iter().flat_map(|metric| metric.names()).collect();
         assert_eq!(found, ["top3_accuracy", "f1_micro"]);
     }
@@ -268,7 +277,11 @@ mod tests {
             ),
             (Targets::Numbers(names(2)), vec!["mae", "rmse"]),
         ] {
-            let built = build_all(&MetricConfig::default_for(&targets), &targets, None);
+            let built = build_all(
+                &MetricConfig::default_for(&targets),
+                &targets,
+                &Counting::default(),
+            );
             let built = built.expect("metrics");
             let found: Vec<String> = built.iter().flat_map(|metric| metric.names()).collect();
             assert_eq!(found, expected);
@@ -298,7 +311,9 @@ mod tests {
                 "two metrics are called `f1`",
             ),
         ] {
-            let error = build_all(&configs(json), targets, None).err().expect(json);
+            let error = build_all(&configs(json), targets, &Counting::default())
+                .err()
+                .expect(json);
             assert!(error.to_string().contains(words), "{json}: {error}");
         }
     }

@@ -38,6 +38,12 @@ pub enum MetricError {
         /// Number of classes.
         found: usize,
     },
+    /// The data do not say how many bytes the classes stand for.
+    #[error(
+        "the metric `bits-per-byte` needs text whose bytes are known: data of kind `text`, or tokens with a `tokenizer.json`; \
+         use `perplexity` for other classes"
+    )]
+    WithoutBytes,
     /// Two metrics have the same name.
     #[error("two metrics are called `{0}`: one of them has to go")]
     Doubled(String),

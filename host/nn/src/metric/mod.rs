@@ -1,6 +1,7 @@
 //! Metrics of a pass in addition to its loss, computed from sums over batches.
 
 mod average;
+mod bits_per_byte;
 mod classes;
 mod config;
 mod counts;
@@ -11,9 +12,12 @@ mod on_device;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use candle_core::{D, DType, Result, Tensor, bail};
 
 pub use average::Average;
+pub use bits_per_byte::BitsPerByte;
 pub use classes::{Accuracy, Perplexity, TopK};
 pub use config::{MetricConfig, MetricKind};
 pub use counts::{ConfusionMatrix, F1, Precision, Recall};
@@ -68,6 +72,15 @@ pub trait Metric: Send + Sync {
     fn values(&self, sums: &[f64], values: &mut [f64]);
 }
 
+/// How much targets count in metrics.
+#[derive(Clone, Debug, Default)]
+pub struct Counting {
+    /// Target that doesn't count.
+    pub ignored: Option<u32>,
+    /// Number of bytes of text that each class stands for, by its index; none where classes are not text.
+    pub bytes: Option<Arc<[u32]>>,
+}
+
 /// Builds the metrics of a task, in their order, and checks that their names are unique.
 ///
 /// # Errors
@@ -76,12 +89,12 @@ pub trait Metric: Send + Sync {
 pub fn build_all(
     configs: &[MetricConfig],
     targets: &Targets,
-    ignore_index: Option<u32>,
+    counting: &Counting,
 ) -> std::result::Result<Vec<Box<dyn Metric>>, MetricError> {
     let mut names: Vec<String> = Vec::new();
     let mut metrics = Vec::with_capacity(configs.len());
     for config in configs {
-        let metric = config.build(targets, ignore_index)?;
+        let metric = config.build(targets, counting)?;
         for name in metric.names() {
             if names.contains(&name) {
                 return Err(MetricError::Doubled(name));

@@ -205,6 +205,11 @@ impl<'a> Pass<'a> {
         self
     }
 
+    /// As [`seeing`](Pass::seeing), of a pass that has begun.
+    pub fn set_visibility(&mut self, visibility: Option<Visibility>) {
+        self.visibility = visibility;
+    }
+
     /// Returns which positions of the batch's sequences may see each other, if it was said.
     pub fn visibility(&self) -> Option<&Visibility> {
         self.visibility.as_ref()

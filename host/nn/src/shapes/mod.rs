@@ -4,7 +4,7 @@ mod samples;
 mod signal;
 mod summary;
 
-pub use samples::{Inputs, Targets};
+pub use samples::{Inputs, Targets, TokenTargets};
 pub use signal::Signal;
 pub(crate) use signal::product;
 pub use summary::{LayerSummary, Summary};

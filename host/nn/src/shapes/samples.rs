@@ -21,17 +21,50 @@ pub enum Targets {
     Class(Vec<String>),
     /// One class for each position of the input; a batch's targets are (samples, positions), `u32`.
     ClassPerPosition(Vec<String>),
+    /// One token for each position of the input; a batch's targets are (samples, positions), `u32`.
+    TokenPerPosition(TokenTargets),
     /// Numeric targets of these names; a batch's targets are (samples, numbers), `f32`.
     Numbers(Vec<String>),
+}
+
+/// Tokens as targets: too many classes to have names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenTargets {
+    /// Size of the vocabulary: targets are below it, or [`IGNORED`](TokenTargets::IGNORED).
+    pub vocabulary: usize,
+    /// Whether some targets are ignored, so that samples differ in how many count.
+    pub are_masked: bool,
+}
+
+impl TokenTargets {
+    /// The target of a position at which nothing is to be learnt, as of a prompt or of padding; −100 in PyTorch's losses.
+    pub const IGNORED: u32 = u32::MAX;
 }
 
 impl Targets {
     /// Returns the number of outputs that a model needs per sample or position.
     pub fn outputs(&self) -> usize {
         match self {
+            Targets::TokenPerPosition(tokens) => tokens.vocabulary,
+            named => named.names().len(),
+        }
+    }
+
+    /// Returns the names of classes or numbers; tokens have none.
+    pub fn names(&self) -> &[String] {
+        match self {
             Targets::Class(names) | Targets::ClassPerPosition(names) | Targets::Numbers(names) => {
-                names.len()
+                names
             }
+            Targets::TokenPerPosition(_) => &[],
+        }
+    }
+
+    /// Returns the target that losses and metrics ignore, if the data themselves mark such targets.
+    pub fn ignored(&self) -> Option<u32> {
+        match self {
+            Targets::TokenPerPosition(tokens) if tokens.are_masked => Some(TokenTargets::IGNORED),
+            _ => None,
         }
     }
 }

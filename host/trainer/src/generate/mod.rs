@@ -1,6 +1,7 @@
 //! Texts that a trained model writes, token by token.
 //!
-//! **Parts.** `cached`: scores of the next token, from what is kept of those before it. [`sampler`]: which token comes next. [`text_stream`]: from tokens to text that can be shown, and where it ends.
+//! **Parts.** `text_tokens`: texts as tokens of the model. `cached`: scores of the next token, from what is kept of those before it.
+//! [`sampler`]: which token comes next. `text_stream`: from tokens to text that can be shown, and where it ends.
 //!
 //! **Flow.** [`Generator::of`] checks that a model predicts text, and that it sees no later tokens. [`Generator::write`] has the model
 //! score the next token of all texts at once, lets each text's [`Sampler`] choose, and shows what is complete, until each has ended.
@@ -8,6 +9,7 @@
 mod cached;
 pub mod sampler;
 mod text_stream;
+mod text_tokens;
 
 use candle_core::{D, DType, Tensor};
 use serde::Serialize;
@@ -16,8 +18,8 @@ pub use sampler::{Candidate, Sampler, SamplingConfig, SamplingError};
 pub use text_stream::{StopTexts, TextStream};
 
 use cached::Cached;
+use text_tokens::TextTokens;
 
-use crate::data::{TextTransform, Transform, Vocabulary};
 use crate::model_directory::TrainedModel;
 
 /// Why no text can be written.
@@ -70,7 +72,7 @@ pub struct GenerationOptions {
 pub enum TextEnd {
     /// It has as many tokens as were asked for.
     Length,
-    /// A text that ends it was found.
+    /// A text that ends it was found, or the token at the end of documents.
     Stop,
     /// No more of it was wanted.
     Closed,
@@ -90,7 +92,7 @@ pub struct GeneratedText {
 /// A model that writes text.
 pub struct Generator<'a> {
     model: &'a TrainedModel,
-    text: &'a TextTransform,
+    text: TextTokens<'a>,
 }
 
 /// A text that is being written.
@@ -98,6 +100,8 @@ struct Row<D> {
     number: usize,
     tokens: Vec<u32>,
     sampler: Sampler,
+    /// Token at the end of documents.
+    end: Option<u32>,
     stream: TextStream<D>,
     stops: StopTexts,
     written: GeneratedText,
@@ -110,7 +114,7 @@ impl<'a> Generator<'a> {
     ///
     /// If it doesn't predict text, or sees the tokens after a position.
     pub fn of(model: &'a TrainedModel) -> Result<Generator<'a>, GenerateError> {
-        let Transform::Text(text) = &model.preprocessing().transform else {
+        let Some(text) = TextTokens::of(model.preprocessing()) else {
             let inputs = model.preprocessing().describe_inputs();
             let kinds: Vec<String> = inputs.into_iter().map(|input| input.kind).collect();
             return Err(GenerateError::NoText(kinds.join(", ")));
@@ -118,10 +122,6 @@ impl<'a> Generator<'a> {
         let generator = Generator { model, text };
         generator.looks_back_only()?;
         Ok(generator)
-    }
-
-    fn vocabulary(&self) -> &'a Vocabulary {
-        self.text.vocabulary()
     }
 
     /// Tokens of a prompt, with its number for messages.
@@ -133,10 +133,10 @@ impl<'a> Generator<'a> {
         if prompt.is_empty() {
             return Err(GenerateError::EmptyPrompt(number));
         }
-        let tokens = self.vocabulary().encode(prompt);
-        tokens.map_err(|unknown| GenerateError::Prompt {
+        let tokens = self.text.encode(prompt);
+        tokens.map_err(|problem| GenerateError::Prompt {
             prompt: number,
-            problem: format!("{unknown}, at byte {}", unknown.position),
+            problem,
         })
     }
 
@@ -154,11 +154,10 @@ impl<'a> Generator<'a> {
         options: &GenerationOptions,
         mut show: impl FnMut(usize, &str) -> bool,
     ) -> Result<Vec<GeneratedText>, GenerateError> {
-        let vocabulary = self.vocabulary();
-        let decode = |tokens: &[u32]| vocabulary.decode(tokens);
+        let decode = |tokens: &[u32]| self.text.decode(tokens);
         let mut rows = Vec::with_capacity(prompts.len());
         for (number, prompt) in prompts.iter().enumerate() {
-            rows.push(Row::new(number, prompt, options, decode)?);
+            rows.push(Row::new(number, prompt, options, self.text.end(), decode)?);
         }
         let mut cached = Cached::default();
         for _ in 0..options.tokens {
@@ -228,10 +227,7 @@ impl<'a> Generator<'a> {
         if context < 2 {
             return Ok(());
         }
-        let (half, last) = (
-            context / 2,
-            self.vocabulary().len().saturating_sub(1) as u32,
-        );
+        let (half, last) = (context / 2, self.text.vocabulary().saturating_sub(1) as u32);
         let row = vec![0; half];
         let seen = |filler| self.outputs(&[&row], filler)?.narrow(1, 0, half);
         let (one, other) = (seen(0)?, seen(last)?);
@@ -250,6 +246,7 @@ impl<D: Fn(&[u32]) -> String> Row<D> {
         number: usize,
         prompt: &[u32],
         options: &GenerationOptions,
+        end: Option<u32>,
         decode: D,
     ) -> Result<Row<D>, GenerateError> {
         if prompt.is_empty() {
@@ -263,6 +260,7 @@ impl<D: Fn(&[u32]) -> String> Row<D> {
             number,
             tokens: prompt.to_vec(),
             sampler,
+            end,
             stream: TextStream::after(prompt, decode),
             stops: StopTexts::new(&options.stop),
             written: GeneratedText {
@@ -281,6 +279,10 @@ impl<D: Fn(&[u32]) -> String> Row<D> {
         let token = self.sampler.choose(scores, self.tokens.len() as u64)?;
         self.tokens.push(token);
         self.written.tokens += 1;
+        if Some(token) == self.end {
+            self.written.end = TextEnd::Stop;
+            return Ok(());
+        }
         let text = self.stream.push(token);
         let (text, is_end) = self.stops.push(&text);
         let goes_on = self.show(&text, show);

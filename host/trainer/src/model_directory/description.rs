@@ -75,7 +75,9 @@ impl Signature {
             },
             output: match targets {
                 Targets::Class(_) => OutputKind::Classes,
-                Targets::ClassPerPosition(_) => OutputKind::ClassesPerPosition,
+                Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
+                    OutputKind::ClassesPerPosition
+                }
                 Targets::Numbers(_) => OutputKind::Numbers,
             },
             outputs: targets.outputs(),

@@ -21,11 +21,13 @@ pub(super) fn page(name: &str, preprocessing: &Preprocessing, metrics: &FinalMet
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text.push_str("\n## Outputs\n\n");
-    let (what, names) = match preprocessing.targets() {
-        Targets::Class(names) => ("One of the classes", names),
-        Targets::ClassPerPosition(names) => ("For each position one of", names),
-        Targets::Numbers(names) => ("The numbers", names),
+    let targets = preprocessing.targets();
+    let what = match &targets {
+        Targets::Class(_) => "One of the classes",
+        Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => "For each position one of",
+        Targets::Numbers(_) => "The numbers",
     };
+    let names = targets.names();
     let mut shown: Vec<String> = names
         .iter()
         .take(MOST_NAMES)
@@ -33,6 +35,9 @@ pub(super) fn page(name: &str, preprocessing: &Preprocessing, metrics: &FinalMet
         .collect();
     if names.len() > MOST_NAMES {
         shown.push(format!("and {} more", names.len() - MOST_NAMES));
+    }
+    if let Targets::TokenPerPosition(tokens) = targets {
+        shown.push(format!("{} tokens", tokens.vocabulary));
     }
     let _ = writeln!(text, "{what}: {}.", shown.join(", "));
     if !metrics.metrics.is_empty() {

@@ -303,22 +303,17 @@ impl TrainedModel {
         }
         let targets = self.preprocessing.targets();
         let batch = Dimension::Free("batch");
-        let (names, shape) = match &targets {
-            Targets::ClassPerPosition(classes) => (
-                classes,
-                vec![
-                    batch,
-                    Dimension::Free("length"),
-                    Dimension::Fixed(classes.len()),
-                ],
-            ),
-            Targets::Class(names) | Targets::Numbers(names) => {
-                (names, vec![batch, Dimension::Fixed(names.len())])
+        let width = Dimension::Fixed(targets.outputs());
+        let shape = match &targets {
+            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
+                vec![batch, Dimension::Free("length"), width]
             }
+            Targets::Class(_) | Targets::Numbers(_) => vec![batch, width],
         };
+        let names = targets.names();
         let key = match &targets {
             Targets::Numbers(_) => "targets",
-            Targets::Class(_) | Targets::ClassPerPosition(_) => {
+            _ => {
                 let likely = graph.node("Softmax", &[&y], &[("axis", Attribute::Int(-1))]);
                 graph.output(&likely, "probabilities", ElementType::Float, &shape);
                 "classes"

@@ -11,7 +11,8 @@ use sconce_plugin_api::{Keep, Phase, Point};
 use super::failure::Leave;
 use super::{RunError, Trainer, device_of};
 use crate::checkpoint::Store;
-use crate::data::{Batch, Dataset, Loader, order};
+use crate::data::order::Order;
+use crate::data::{Batch, Dataset, Loader};
 use crate::dispatch::Payload;
 use crate::nn::ops;
 use crate::run::checkpoints::epoch_snapshot::EpochSnapshot;
@@ -222,7 +223,8 @@ impl RunDriver for Trainer<'_> {
             (data, order)
         } else {
             let data = data.plain().unwrap_or(data);
-            let order = order::natural(data.len());
+            // A data set has at most as many samples.
+            let order = Order::Natural(u32::try_from(data.len()).unwrap_or(u32::MAX));
             (data, order)
         };
         let batches = (planned.iter())

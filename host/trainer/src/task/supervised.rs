@@ -10,7 +10,7 @@ use super::metric_list::MetricList;
 use super::{DeferredMetrics, Task, split_of};
 use crate::data::{self, Batch, DataError, Dataset, MixedTargets, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
-use crate::metric::{self, MetricConfig};
+use crate::metric::{self, Counting, MetricConfig};
 use crate::nn::{Model, ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
@@ -100,7 +100,11 @@ impl Supervised {
             Some(metrics) => metrics.to_vec(),
             None => MetricConfig::default_for(targets),
         };
-        let metrics = metric::build_all(&metrics, targets, config.ignore_index())?;
+        let counting = Counting {
+            ignored: config.ignore_index(targets),
+            bytes: data.train.class_bytes(),
+        };
+        let metrics = metric::build_all(&metrics, targets, &counting)?;
         Ok(Supervised {
             metrics: Arc::new(MetricList::new(metrics)),
             learns_weights: config.needs_class_counts(),
@@ -182,6 +186,7 @@ impl Task for Supervised {
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
         pass.set_named_inputs(Arc::clone(&batch.named));
+        pass.set_visibility(batch.visibility.clone());
         let outputs = self.model.forward(&batch.inputs, pass)?;
         match self.data.preprocessing.target_scaling() {
             // Metrics and hooks get them in the data's own units.

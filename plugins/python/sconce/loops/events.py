@@ -8,6 +8,7 @@ import warnings
 
 from .._errors import HookError, SconceWarning
 from .frameworks import PYTORCH
+from .modules import Modules
 from .tensors import NotShown, Parameters, address
 
 # Mount points by number, in the order of `sconce.POINTS`' numbers.
@@ -26,6 +27,7 @@ _POINTS = {
     "after_backward": 11,
     "before_update": 12,
     "after_update": 13,
+    "module_forward": 14,
 }
 PHASES = {"train": 0, "val": 1, "test": 2, "predict": 3}
 GO_ON, AFTER_EPOCH, NOW = 0, 1, 2
@@ -90,6 +92,23 @@ def document(hooks, plugins, name, seed):
     return json.dumps(listed), pathlib.Path.cwd() / "hooks"
 
 
+def _momentum_of(group):
+    """The momentum of an optimizer's group: its first beta, or what SGD and the like call so; None if it has none that can be set."""
+    if "betas" in group:
+        return float(group["betas"][0])
+    # Others than SGD have a buffer for it only if they began with one.
+    if group.get("momentum") or "dampening" in group:
+        return float(group["momentum"])
+    return None
+
+
+def _set_momentum(group, momentum):
+    if "betas" in group:
+        group["betas"] = (momentum, *group["betas"][1:])
+    elif "momentum" in group:
+        group["momentum"] = momentum
+
+
 class LoopHooks:
     """The hooks of a model in a loop that calls them event by event.
 
@@ -120,13 +139,16 @@ class LoopHooks:
         self.parameters = Parameters(model)
         plan = dict(plan or {})
         plan.setdefault("groups", self._group_plan())
-        plan.setdefault("has_momentum", False)
-        follows = framework.follows if follows is None else follows
-        description = {"plan": plan, "absent": framework.absent, "shows": framework.shows, "follows": list(follows)}
+        has_momentum = any(_momentum_of(group) is not None for group in self._groups_of_optimizer())
+        plan.setdefault("has_momentum", has_momentum)
+        self._modules = Modules(model if framework.has_modules else None)
+        plan.setdefault("modules", self._modules.plan())
+        follows = [one for one in (framework.follows if follows is None else follows) if has_momentum or one != "set_momentum"]
+        description = {"plan": plan, "absent": framework.absent, "shows": framework.shows, "follows": follows}
         forget = None
         if not isinstance(hooks, (str, os.PathLike)):
             # Instances and classes of `sconce.Hook` are known by numbers.
-            hooks, forget = entries(hooks)
+            hooks, forget = entries(hooks, model, optimizer)
         self._forget = forget
         text, path = document(hooks, plugins, name, seed)
         try:
@@ -154,6 +176,8 @@ class LoopHooks:
         self._may_write = self._reads is None or "parameters" in self._reads
         # Mount points that no hook uses, by which the loop has come since the last call: told with the next one.
         self._passed, self._loss = 0, None
+        if self._listens_at_modules():
+            self._modules.watch(self._listens_at_module, self._module_forward)
 
     # Where hooks listen.
 
@@ -168,10 +192,19 @@ class LoopHooks:
             self._listeners[self._phase] = known
         return known
 
+    def _listens_at_modules(self):
+        """Whether a hook may be called at modules, in whatever phase."""
+        return self._listens_ever(_POINTS["module_forward"])
+
     def _wants(self, what):
         return self._reads is None or what in self._reads or "batch" in self._reads
 
     # Passes.
+
+    def begin_training(self):
+        """The training begins, before an evaluation that precedes its first epoch; an epoch begins it by itself."""
+        self._begin_training()
+        self._note_writes()
 
     def begin_epoch(self, batches=None):
         """A training epoch begins, of this many batches if that is known."""
@@ -358,11 +391,13 @@ class LoopHooks:
         for name, group in self._named_groups():
             if name not in wanted:
                 continue
-            rate, decay, _ = wanted[name]
+            rate, decay, momentum = wanted[name]
             if rate != float(group["lr"]):
                 group["lr"] = rate
             if "weight_decay" in group and decay != float(group["weight_decay"]):
                 group["weight_decay"] = decay
+            if momentum is not None and momentum != _momentum_of(group):
+                _set_momentum(group, momentum)
         self._rates = self._rates_of_optimizer()
 
     # The end, states, and what hooks have found.
@@ -417,6 +452,7 @@ class LoopHooks:
         if self._is_over:
             return
         self._is_over = True
+        self._modules.leave()
         try:
             ending()
         finally:

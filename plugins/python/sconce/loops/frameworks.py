@@ -13,6 +13,7 @@ _FOLLOWED = (
     "swap_parameters",
     "set_learning_rate",
     "set_weight_decay",
+    "set_momentum",
     "freeze",
     "set_accumulation",
 )
@@ -24,14 +25,19 @@ _LOADERS = "{}'s loaders are its own"
 
 
 class Framework:
-    """A loop: `name`, `absent` mount points, `shows`, `follows`, `serves` (by functions of the callback), and `reasons` for the rest."""
+    """A loop: `name`, `absent` mount points, `shows`, `follows`, `serves` (by functions of the callback), and `reasons` for the rest;
+    `has_modules`: whether hooks are called after the forward pass of each of the model's modules."""
 
-    def __init__(self, name, *, absent=(), hidden=(), not_followed=(), serves=(), reasons=None):
+    def __init__(self, name, *, absent=(), hidden=(), not_followed=(), serves=(), reasons=None, has_modules=True):
         self.name = name
         self.absent = tuple(absent)
-        self.shows = tuple(what for what in _SHOWN if what not in hidden)
+        shown = [what for what in _SHOWN if what not in hidden]
+        if {"inputs", "targets", "outputs"} <= set(shown):
+            shown.append("batch")
+        self.shows = tuple(shown)
         self.follows = tuple(request for request in _FOLLOWED if request not in not_followed)
         self.serves = tuple(serves)
+        self.has_modules = has_modules
         self.reasons = {request: reason.format(name) for request, reason in (reasons or {}).items()}
 
 
@@ -43,9 +49,10 @@ _FOREIGN = {
     "copy_checkpoint": _OWN,
     "publish_weights": "{} has one kind of checkpoint",
     "renew_statistics": _LOADERS,
+    "set_momentum": "the optimizer has no momentum that can be set, or the loop a schedule of its own",
 }
 
-PYTORCH = Framework("PyTorch")
+PYTORCH = Framework("PyTorch", reasons={"set_momentum": "the optimizer has no momentum that can be set"})
 LIGHTNING = Framework(
     "Lightning",
     absent=["after_forward"],
@@ -76,7 +83,7 @@ MMENGINE = Framework(
     "MMEngine",
     absent=["after_forward"],
     hidden=["outputs"],
-    not_followed=["skip_batch", "set_accumulation"],
+    not_followed=["stop", "skip_batch", "set_accumulation"],
     serves=["save_checkpoint"],
     reasons=_FOREIGN
     | {
@@ -86,4 +93,27 @@ MMENGINE = Framework(
         "set_learning_rate": "the runner has `param_scheduler`s of its own",
     },
 )
-ALL = (PYTORCH, LIGHTNING, TRANSFORMERS, MMENGINE)
+_KERAS = {
+    "save_checkpoint": "{} saves by callbacks of its own",
+    "validate": "{} validates at the times that `fit` was given",
+    "set_accumulation": "{}'s optimizer has its number of batches per update",
+    "set_momentum": "{}'s optimizers keep their momentum as a constant",
+    "set_learning_rate": "the optimizer has a schedule of its own",
+}
+KERAS = Framework(
+    "Keras",
+    not_followed=["skip_batch", "set_accumulation", "set_momentum"],
+    reasons=_FOREIGN | _KERAS,
+    # Its layers call each other past the hooks of PyTorch's modules.
+    has_modules=False,
+)
+_COMPILED = "with the backend jax a step is one compiled function"
+KERAS_JAX = Framework(
+    "Keras (jax)",
+    absent=["after_forward", "after_backward", "before_update", "after_update"],
+    hidden=["parameters", "gradients", "inputs", "targets", "outputs", "loss"],
+    not_followed=[request for request in _FOLLOWED if request not in ("stop", "stop_after_epoch")],
+    reasons=_FOREIGN | {request: _COMPILED for request in _FOLLOWED} | {name: _KERAS[name] for name in ("save_checkpoint", "validate")},
+    has_modules=False,
+)
+ALL = (PYTORCH, LIGHTNING, TRANSFORMERS, MMENGINE, KERAS, KERAS_JAX)

@@ -4,6 +4,7 @@ import numbers
 
 from .._errors import HookError
 from .events import NOW, LoopHooks, Served
+from .frameworks import PYTORCH
 
 
 class Hooks(LoopHooks):
@@ -30,6 +31,7 @@ class Hooks(LoopHooks):
       `validation_batches`; 0: not known how many
     - `accumulate`: batches per update; hooks may set another number
     - `metrics`: names of metrics that the loop sets by `step.metric`
+    - `classes`, `sample_shape`: names of the classes, and the shape of a sample's inputs, for hooks that show them
     - `states`: what `state_dict` returned, to go on from
     - `save(tag, states)`, `load(tag, set)`, `validate()`: what hooks may ask for; without them, hooks that may ask are refused here, by name
     """
@@ -49,6 +51,8 @@ class Hooks(LoopHooks):
         validation_batches=None,
         accumulate=1,
         metrics=(),
+        classes=(),
+        sample_shape=(),
         states=None,
         save=None,
         load=None,
@@ -59,7 +63,7 @@ class Hooks(LoopHooks):
     ):
         self._epochs = epochs
         self._accumulate = accumulate
-        plan = {"epochs": epochs, "accumulate": accumulate, "metrics": list(metrics)}
+        plan = {"epochs": epochs, "accumulate": accumulate, "metrics": list(metrics), "classes": list(classes), "sample_shape": list(sample_shape)}
         if batches is not None:
             plan["batches"] = batches
         if validation_batches is not None:
@@ -74,7 +78,7 @@ class Hooks(LoopHooks):
             seed=seed,
             plugins=plugins,
             plan=plan,
-            served=Served(services, log=log),
+            served=Served(services, PYTORCH.reasons, log),
             states=None if states is None else _bytes_of(states),
         )
         self._open = None
@@ -225,9 +229,10 @@ class Step:
         optimizer.zero_grad()
 
     def end(self):
-        """Calls the hooks of `after_iter`; the iterator does so by itself."""
-        self._hooks._open = None
-        return self._hooks.end_batch()
+        """Calls the hooks of `after_iter`. The iterator does so by itself; a loop that writes a checkpoint within an epoch does it first."""
+        if self._hooks._open is self:
+            self._hooks._open = None
+            self._hooks.end_batch()
 
 
 def _parts(batch):

@@ -1,14 +1,16 @@
 """Hooks that are objects of this process: classes defined in a cell, and instances of them."""
 
-from .. import _objects
+from .. import _objects, borrowed
 from .._errors import ManifestError
 from .._hook import Hook
 
 
-def entries(hooks):
-    """The manifest's entries for hooks, and a function that forgets their objects."""
+def entries(hooks, model=None, optimizer=None):
+    """The manifest's entries for hooks, and a function that forgets their objects. Callbacks of other frameworks work on `model` and
+    `optimizer`, if those are PyTorch's."""
     numbers = []
-    made = [_entry(hook, numbers) for hook in hooks]
+    lent = [_lend(hook, model, optimizer) for hook in hooks]
+    made = [_entry(hook, numbers) for hook in lent]
 
     def forget():
         for number in numbers:
@@ -19,7 +21,17 @@ def entries(hooks):
 
 def has_objects(hooks):
     """Whether a hook is an object of this process."""
-    return any(_object(hook) is not None for hook in hooks)
+    return any(_object(hook) is not None or borrowed.is_borrowed(hook) for hook in hooks)
+
+
+def _lend(hook, model, optimizer):
+    """A hook in the place of another framework's callback."""
+    if borrowed.is_borrowed(hook):
+        made = borrowed.wrap(hook, model, optimizer)
+        return {"hook": made, "name": type(hook).__name__}
+    if isinstance(hook, dict) and borrowed.is_borrowed(hook.get("hook")):
+        return hook | {"hook": borrowed.wrap(hook["hook"], model, optimizer)}
+    return hook
 
 
 def _object(hook):

@@ -1,12 +1,14 @@
 //! Batches prepared in the background and returned in order, whichever thread prepared them.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use crate::order::Order;
 use crate::{Batch, DataError, Dataset};
 
 /// Loader of the batches of a pass over a data set, each prepared once and returned in order.
@@ -50,7 +52,7 @@ impl Default for Preparation {
 /// The batches to prepare: the samples of each are a range of the order.
 struct PrefetchPlan {
     data: Arc<dyn Dataset>,
-    order: Vec<u32>,
+    order: Order,
     batches: Vec<Range<usize>>,
     epoch: u64,
 }
@@ -85,7 +87,7 @@ impl Loader {
     /// Starts preparing `batches`, ranges of `order`, for an epoch.
     pub fn new(
         data: Arc<dyn Dataset>,
-        order: Vec<u32>,
+        order: impl Into<Order>,
         batches: Vec<Range<usize>>,
         epoch: u64,
         preparation: Preparation,
@@ -94,7 +96,7 @@ impl Loader {
         let shared = Arc::new(PrefetchQueue {
             work: PrefetchPlan {
                 data,
-                order,
+                order: order.into(),
                 batches,
                 epoch,
             },
@@ -121,14 +123,14 @@ impl Loader {
     }
 
     /// Returns the indices of the next batch's samples; none at the end.
-    pub fn next_indices(&self) -> Option<&[u32]> {
+    pub fn next_indices(&self) -> Option<Cow<'_, [u32]>> {
         self.shared.work.indices(self.next)
     }
 
     /// Returns the next batch; none at the end.
     pub fn next_batch(&mut self) -> Option<Result<Batch, DataError>> {
-        self.next_indices()?;
         let index = self.next;
+        self.shared.work.batches.get(index)?;
         self.next += 1;
         if self.workers.is_empty() {
             return Some(self.shared.work.gather(index));
@@ -164,14 +166,14 @@ impl Drop for Loader {
 }
 
 impl PrefetchPlan {
-    fn indices(&self, batch: usize) -> Option<&[u32]> {
-        self.order.get(self.batches.get(batch)?.clone())
+    fn indices(&self, batch: usize) -> Option<Cow<'_, [u32]>> {
+        self.order.indices(self.batches.get(batch)?.clone())
     }
 
     /// Gathers the batch; a panic in the data set becomes an error, so that no thread waits for ever.
     fn gather(&self, batch: usize) -> Result<Batch, DataError> {
         let indices = self.indices(batch).unwrap_or_default();
-        let gathered = catch_unwind(AssertUnwindSafe(|| self.data.gather(indices, self.epoch)));
+        let gathered = catch_unwind(AssertUnwindSafe(|| self.data.gather(&indices, self.epoch)));
         gathered.unwrap_or_else(|panic| Err(DataError::Panicked(words(panic.as_ref()))))
     }
 }

@@ -6,6 +6,7 @@ mod element;
 mod header;
 mod kept;
 mod npy;
+pub(crate) mod npy_vector;
 mod safetensors;
 mod scaling;
 mod survey;

@@ -16,10 +16,10 @@ use crate::files::{data_files, provided};
 use crate::{ProvidedArray, ProvidedFile};
 use sconce_base::regular_file::{open_regular, read_more};
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Size in bytes of what precedes the header, in the longest form.
-const PREFIX: usize = MAGIC.len() + 6;
+pub(super) const PREFIX: usize = MAGIC.len() + 6;
 
 /// Size in bytes of the longest header that is read; NumPy itself trusts 10,000.
 const LONGEST_HEADER: usize = 1 << 20;
@@ -100,7 +100,7 @@ fn read_to(file: &mut File, bytes: &mut Vec<u8>, count: usize) -> io::Result<()>
 }
 
 /// Returns where the header begins and ends in a file of this size that begins with `bytes`.
-fn header_range(
+pub(super) fn header_range(
     file: &Path,
     bytes: &[u8],
     size: Option<u64>,
@@ -142,7 +142,7 @@ fn header_range(
     Ok((start, start + length))
 }
 
-fn check_size(file: &Path, expected: usize, found: u64) -> Result<(), crate::DataError> {
+pub(super) fn check_size(file: &Path, expected: usize, found: u64) -> Result<(), crate::DataError> {
     if found < expected as u64 {
         return Err(truncated(file, expected, found));
     }

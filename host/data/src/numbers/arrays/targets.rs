@@ -125,7 +125,9 @@ fn width(array: &Array) -> Result<usize, ArrayError> {
 fn words(targets: &Targets) -> String {
     match targets {
         Targets::Class(_) => "a class per sample".to_owned(),
-        Targets::ClassPerPosition(_) => "a class per position".to_owned(),
+        Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
+            "a class per position".to_owned()
+        }
         Targets::Numbers(names) if names.len() == 1 => "a number per sample".to_owned(),
         Targets::Numbers(names) => format!("{} numbers per sample", names.len()),
     }

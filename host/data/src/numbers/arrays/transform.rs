@@ -142,10 +142,8 @@ impl ArrayTransform {
         }
         let values = match &self.targets {
             _ if self.predicts_inputs => TargetValues::Inputs,
-            Targets::Class(_) | Targets::ClassPerPosition(_) => {
-                TargetValues::Classes(vec![0; count])
-            }
             Targets::Numbers(names) => TargetValues::Numbers(vec![0.0; count * names.len()]),
+            _ => TargetValues::Classes(vec![0; count]),
         };
         let samples = samples(&inputs, values)?;
         Ok(self.dataset(samples, self.predicts_inputs))

@@ -44,7 +44,7 @@ impl TryFrom<StoredTarget> for TargetColumns {
         let fits = match &targets {
             Targets::Class(_) => columns.len() == 1,
             Targets::Numbers(names) => *names == columns,
-            Targets::ClassPerPosition(_) => false,
+            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => false,
         };
         if !fits {
             return Err(
@@ -106,12 +106,6 @@ impl TargetColumns {
             .iter()
             .flat_map(|&row| places.iter().map(move |&place| (row, place)));
         match &self.targets {
-            Targets::Class(classes) | Targets::ClassPerPosition(classes) => {
-                let class = |(row, place)| class(table, row, place, classes);
-                Ok(TargetValues::Classes(
-                    fields.map(class).collect::<Result<_, _>>()?,
-                ))
-            }
             Targets::Numbers(_) => {
                 let value = |(row, place)| {
                     let value = number(table.field(row, place)).map(|value| value as f32);
@@ -122,16 +116,20 @@ impl TargetColumns {
                     fields.map(value).collect::<Result<_, _>>()?,
                 ))
             }
+            classes => {
+                let class = |(row, place)| class(table, row, place, classes.names());
+                Ok(TargetValues::Classes(
+                    fields.map(class).collect::<Result<_, _>>()?,
+                ))
+            }
         }
     }
 
     /// Returns placeholder targets for this many rows.
     pub(super) fn nothing(&self, rows: usize) -> TargetValues {
         match &self.targets {
-            Targets::Class(_) | Targets::ClassPerPosition(_) => {
-                TargetValues::Classes(vec![0; rows])
-            }
             Targets::Numbers(names) => TargetValues::Numbers(vec![0.0; rows * names.len()]),
+            _ => TargetValues::Classes(vec![0; rows]),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The hooks of a loop that calls them event by event.
 //!
 //! **Parts.** [`LoopHooks`], in this file, is the hooks, where the loop is, and the calls of one mount point. `steps`: the steps of the
-//! lifecycle. `serving`: what hooks request. `checkpoint`: states of hooks for the loop's checkpoints. `ending`: the ends of a run.
+//! lifecycle. `serving`: what hooks request. `modules`: points at the model's modules.
+//! `checkpoint`: states of hooks for the loop's checkpoints. `ending`: the ends of a run.
 
 mod checkpoint;
 mod ending;
+mod modules;
 mod serving;
 mod steps;
 
@@ -17,9 +19,18 @@ use crate::bridge::BridgeState;
 use crate::dispatch::Dispatcher;
 use crate::host::error::HostResult;
 use crate::host::pass_times::PassTimes;
+use crate::host::plan::ModulePlan;
 use crate::host::requests::{Follows, Loop};
 use crate::host::states::LoopState;
 use crate::host::swap::Swapped;
+
+/// What its plan says of a loop that its hooks' calls need.
+pub(super) struct KnownOfLoop {
+    /// Batches of a training epoch.
+    pub(super) batches: Option<u64>,
+    /// Modules at which hooks are called.
+    pub(super) modules: Vec<ModulePlan>,
+}
 
 /// The hooks of a loop, called where the loop says that it is.
 ///
@@ -44,8 +55,7 @@ pub struct LoopHooks<'log> {
     is_cycle_open: bool,
     /// Whether the next evaluation was asked for by a hook.
     is_validation_asked: bool,
-    /// Batches of a training epoch, if the plan says.
-    planned_batches: Option<u64>,
+    known: KnownOfLoop,
     shared: Box<BridgeState<'log>>,
 }
 
@@ -57,7 +67,7 @@ impl<'log> LoopHooks<'log> {
         followed: Followed,
         (served, follows): (Box<dyn Loop + 'log>, Follows),
         resumed: Option<LoopState>,
-        planned_batches: Option<u64>,
+        known: KnownOfLoop,
     ) -> HostResult<LoopHooks<'log>> {
         let is_profiled = hooks.is_subscribed(Point::EpochProfile, Phase::Train);
         let mut begun = LoopHooks {
@@ -72,7 +82,7 @@ impl<'log> LoopHooks<'log> {
             frozen: BTreeSet::new(),
             is_cycle_open: false,
             is_validation_asked: false,
-            planned_batches,
+            known,
             shared,
         };
         if let Some(state) = &begun.resumed {
@@ -95,7 +105,7 @@ impl<'log> LoopHooks<'log> {
 
     /// Batches of a training epoch, if the plan says.
     pub(super) fn planned_batches(&self) -> Option<u64> {
-        self.planned_batches
+        self.known.batches
     }
 
     /// Whether a pass over the training data is in progress.
@@ -120,6 +130,12 @@ impl<'log> LoopHooks<'log> {
         self.hooks
             .as_ref()
             .is_some_and(|hooks| hooks.is_subscribed(point, self.followed.position().phase))
+    }
+
+    /// Whether a hook is called at this point in any phase, though not now perhaps.
+    pub fn listens_ever(&self, point: Point) -> bool {
+        let mut hooks = self.hooks.iter().flat_map(Dispatcher::hooks);
+        hooks.any(|hook| hook.spec.points.contains(&point))
     }
 
     /// Whether hooks want the training to end.

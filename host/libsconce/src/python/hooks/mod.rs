@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyModule, PyTuple};
 use sconce_hooks::bridge::{ForeignParameter, ForeignTensor};
-use sconce_hooks::host::{HookHost, HostError, HostResult, LoopHooks};
+use sconce_hooks::host::{HookHost, HostError, HostResult, LoopHooks, Needs, Offers};
 use sconce_lifecycle::Stopping;
 use sconce_plugin_api::{Phase, Point};
 
@@ -30,7 +30,9 @@ type NamedAddress = (String, Address, bool);
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let doc = c"Creates the hooks of a loop; returns the functions that call them.";
     let start = function(module.py(), c"start_hooks", doc, start)?;
-    module.add("start_hooks", start)
+    module.add("start_hooks", start)?;
+    let doc = c"What a hook needs and a loop lacks: names and reasons.";
+    module.add("misfits", function(module.py(), c"misfits", doc, misfits)?)
 }
 
 /// The hooks of a loop, which any thread may call that holds the mutex around this; and the generation of the process that has
@@ -92,6 +94,31 @@ fn start(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyDict>> {
         generation: fork::generation(),
     };
     functions(py, &Arc::new(Mutex::new(called))).map(Bound::unbind)
+}
+
+/// Names and reasons of what a hook needs and a loop lacks, from what a plugin's metadata say of the hook.
+fn misfits(arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<(String, String)>> {
+    let py = arguments.py();
+    let (description, points): (String, Vec<String>) = arguments.get_slice(0, 2).extract()?;
+    let (asks, reads, optional): (Vec<String>, Vec<String>, Vec<String>) =
+        arguments.get_slice(2, 5).extract()?;
+    let served = ServedByObject::new(arguments.get_item(5)?.unbind());
+    let offers = Offers::described(&description)
+        .map_err(|problem| failure::new(py, "HookError", &problem))?;
+    let needs = Needs {
+        points: points
+            .iter()
+            .filter_map(|name| Point::from_name(name))
+            .collect(),
+        asks: &asks,
+        reads: &reads,
+        optional: &optional,
+    };
+    let found = needs.misfits(&offers, &served);
+    Ok(found
+        .into_iter()
+        .map(|one| (one.name, one.reason))
+        .collect())
 }
 
 fn tensor(py: Python<'_>, name: &str, address: Address) -> PyResult<ForeignTensor> {
@@ -216,6 +243,13 @@ fn add_steps(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
             let point: u32 = given(arguments, 0)?;
             Ok(Point::from_number(point).is_some_and(|point| hooks.listens(point)))
         };
+        c"listens_ever", c"Whether a hook is called at a mount point in any phase.", |hooks, arguments| {
+            let point: u32 = given(arguments, 0)?;
+            Ok(Point::from_number(point).is_some_and(|point| hooks.listens_ever(point)))
+        };
+        c"begin_training", c"The training begins, unless it has: states that it resumes from are restored.", |hooks, _arguments| {
+            hooks.begin_training()
+        };
         c"begin_epoch", c"A training epoch begins, of this many batches or None.", |hooks, arguments| {
             hooks.begin_epoch(given(arguments, 0)?)
         };
@@ -225,6 +259,9 @@ fn add_steps(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
         };
         c"begin_batch", c"A batch of this many samples begins; whether an update follows, or None. Whether hooks skip it.", |hooks, arguments| {
             hooks.begin_batch(given(arguments, 0)?, given(arguments, 1)?)
+        };
+        c"listens_at_module", c"Whether hooks are called after the forward pass of the module of this index.", |hooks, arguments| {
+            Ok(hooks.listens_at_module(given(arguments, 0)?))
         };
         c"after_forward", c"The outputs are there.", |hooks, _arguments| hooks.after_forward();
         c"after_loss", c"The loss is there; the factor to multiply it by.", |hooks, arguments| {
@@ -326,6 +363,25 @@ fn add_tensors(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
             let py = arguments.py();
             let states = with(py, shared, LoopHooks::states)?;
             Ok(PyBytes::new(py, &states).unbind())
+        },
+    )?;
+    add(
+        all,
+        shared,
+        (
+            c"module_forward",
+            c"The module of this index has computed its output from its input: their addresses, or None.",
+        ),
+        |arguments, shared| {
+            let py = arguments.py();
+            let index: usize = arguments.get_item(0)?.extract()?;
+            let (input, output): (Option<Address>, Option<Address>) =
+                arguments.get_slice(1, 3).extract()?;
+            let shown = |name, address: Option<Address>| {
+                address.map(|address| tensor(py, name, address)).transpose()
+            };
+            let (input, output) = (shown("input", input)?, shown("output", output)?);
+            with(py, shared, |hooks| hooks.module_forward(index, input, output))
         },
     )?;
     add(

@@ -54,7 +54,7 @@ pub enum Head {
 impl Head {
     fn for_targets(targets: &Targets) -> Head {
         match targets {
-            Targets::ClassPerPosition(_) => Head::Language,
+            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => Head::Language,
             Targets::Class(_) | Targets::Numbers(_) => Head::Classification,
         }
     }

@@ -6,7 +6,7 @@ use candle_core::Device;
 use sconce_lifecycle::Position;
 
 use super::staging::{IdleUploaders, Staging, StagingError};
-use crate::data::order::Sampler;
+use crate::data::order::{Order, Sampler};
 use crate::data::{Batch, Dataset, Loader};
 use crate::nn::ops::device;
 use crate::run::timing::profile::PassTimes;
@@ -28,7 +28,7 @@ impl Feed {
         data: &dyn Dataset,
         plan: &TrainingPlan,
         position: &Position,
-    ) -> Result<Vec<u32>, RunError> {
+    ) -> Result<Order, RunError> {
         let sampler = match self.sampler.take() {
             Some(sampler) => sampler,
             None => Sampler::new(plan.sampling, data)

@@ -361,9 +361,11 @@ impl<R: BufRead> RowStream<R> {
             .iter()
             .map(|name| record.get(name));
         match self.transform.targets() {
-            Targets::Class(classes) | Targets::ClassPerPosition(classes) => {
+            classes @ (Targets::Class(_)
+            | Targets::ClassPerPosition(_)
+            | Targets::TokenPerPosition(_)) => {
                 let text = texts.next()??.trim();
-                let class = classes.iter().position(|class| class == text)?;
+                let class = classes.names().iter().position(|class| class == text)?;
                 u32::try_from(class).ok().map(RowTarget::Class)
             }
             Targets::Numbers(_) => {

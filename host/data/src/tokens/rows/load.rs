@@ -1,0 +1,119 @@
+//! Loading of rows and their division into parts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::chat::ChatTemplate;
+use super::fields::Fields;
+use super::making::{Lines, Recipe, rows_in, wrong};
+use super::store::RowStore;
+use super::{JsonlConfig, RowsTransform};
+use crate::dataset::fitted::Fitted;
+use crate::error::TokensError;
+use crate::split::{self, Part};
+use crate::tokens::TokensTransform;
+use crate::tokens::cached::kept_in;
+use crate::tokens::tokenizer::Tokenizer;
+use crate::{DataError, Dataset};
+
+/// Name of the file with a tokenizer's chat template.
+const TEMPLATE: &str = "tokenizer_config.json";
+
+/// Makes tokens of rows, or takes those that were made before, and divides them.
+///
+/// # Errors
+///
+/// If a file can't be read, a row is not as the others, with its line, or a label is not one of the training's.
+pub(crate) fn load(
+    config: &JsonlConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Fitted<RowsTransform>, DataError> {
+    let tokenizer = Tokenizer::open(&base.join(&config.tokenizer))?;
+    load_in(&kept_in()?, Arc::new(tokenizer), config, base, seed)
+}
+
+/// As [`load`], with tokens that are kept in this directory.
+pub(in crate::tokens) fn load_in(
+    kept: &Path,
+    tokenizer: Arc<Tokenizer>,
+    config: &JsonlConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Fitted<RowsTransform>, DataError> {
+    if config.context == 0 {
+        return Err(DataError::Range {
+            key: "context",
+            range: "at least 1",
+            found: 0.0,
+        });
+    }
+    let file = base.join(&config.file);
+    let first = Lines::open(&file)?.first()?;
+    let fields = Fields::of(config, &first).map_err(|problem| wrong(&file, 1, problem))?;
+    let end = match (&fields, &config.end) {
+        (Fields::Labelled { .. } | Fields::Chat { .. }, _) => None,
+        (Fields::Completed { .. }, None) => tokenizer.usual_end(),
+        (Fields::Completed { .. }, Some(name)) => Some(tokenizer.id(name).ok_or_else(|| {
+            TokensError::Rows(format!("`data.end`: the tokenizer has no token `{name}`"))
+        })?),
+    };
+    let chat = match (&fields, &config.template) {
+        (Fields::Chat { .. }, Some(template)) => Some(ChatTemplate::open(&base.join(template))?),
+        (Fields::Chat { .. }, None) => {
+            let beside = base.join(&config.tokenizer).with_file_name(TEMPLATE);
+            Some(ChatTemplate::open(&beside)?)
+        }
+        _ => None,
+    };
+    let rows = |file: &Path| {
+        let recipe = Recipe {
+            tokenizer: &tokenizer,
+            fields: fields.clone(),
+            chat: chat.as_ref(),
+            context: config.context,
+            end,
+            needs_label: true,
+        };
+        rows_in(kept, file, &recipe)
+    };
+    let store = rows(&file)?;
+    let total = store.len();
+    let val = split::portion(config.val.as_ref(), "val", total)?;
+    let test = split::portion(config.test.as_ref(), "test", total)?;
+    let seed = config.split_seed.unwrap_or(seed);
+    let parts = split::split(seed, total, val.taken(), test.taken())?;
+    let tokens = TokensTransform::new(
+        config.context,
+        tokenizer.vocabulary(),
+        end,
+        Some(Arc::clone(&tokenizer)),
+    );
+    let learnt = RowsTransform::new(tokens, fields.clone(), chat.clone(), classes_of(&store));
+    let all = learnt.dataset(store)?;
+    let phase = |part: Part<&Path>, own: Vec<u32>| -> Result<Option<Arc<dyn Dataset>>, DataError> {
+        Ok(match part {
+            Part::Nothing => None,
+            Part::Count(_) | Part::Fold(_) => Some(Arc::new(all.with_rows(own))),
+            Part::Own(file) => Some(Arc::new(learnt.dataset(rows(&base.join(file))?)?)),
+        })
+    };
+    Ok(Fitted {
+        val: phase(val, parts.val)?,
+        test: phase(test, parts.test)?,
+        train: Arc::new(all.with_rows(parts.train)),
+        learnt,
+    })
+}
+
+/// The classes of rows: numbers in their order, anything else in that of the alphabet.
+fn classes_of(store: &RowStore) -> Vec<String> {
+    let mut classes = store.description.classes.clone();
+    let number = |class: &String| class.parse::<i64>().ok();
+    if classes.iter().all(|class| number(class).is_some()) {
+        classes.sort_by_key(number);
+    } else {
+        classes.sort();
+    }
+    classes
+}

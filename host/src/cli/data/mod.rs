@@ -1,0 +1,3 @@
+//! Commands that make data ready for training.
+
+pub(in crate::cli) mod tokenize;
