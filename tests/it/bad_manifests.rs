@@ -243,7 +243,13 @@ fn unknown_keys_come_with_the_nearest_known_one_and_their_place() {
         ],
     );
     let far = edit(tiny(), "/zzz", json!(1));
-    value(&far).expect(2, &["unknown key `zzz`", "known here: `$schema`, `data`"]);
+    value(&far).expect(
+        2,
+        &[
+            "unknown key `zzz`",
+            "known here: `$schema`, `adapt`, `data`",
+        ],
+    );
 }
 
 #[test]

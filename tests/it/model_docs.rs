@@ -36,12 +36,13 @@ fn the_pages_models_can_be_built() {
             continue;
         };
         // A model of tokens predicts the next one.
-        let (input, targets) = match block.contains("\"wte\"") {
-            true => (
+        let (input, targets) = if block.contains("\"wte\"") {
+            (
                 Signal::tokens(16, 10),
                 Targets::ClassPerPosition(classes.clone()),
-            ),
-            false => (input, Targets::Class(classes.clone())),
+            )
+        } else {
+            (input, Targets::Class(classes.clone()))
         };
         let config: ModelConfig = serde_json::from_value(model).expect("a model");
         let mut parameters = Parameters::new(0, DType::F32, &Device::Cpu);

@@ -27,6 +27,11 @@
 //!    [`gradients::Gradients::audit`] checks them.
 //! 4. [`optim::Optimizer::step`] updates the parameters in place.
 
+#![allow(
+    clippy::cast_possible_wrap,
+    reason = "sizes of tensors, which ONNX has as signed numbers, are below 2⁶³"
+)]
+
 mod build;
 mod config;
 pub mod layers;
@@ -41,8 +46,6 @@ mod precision;
 mod running_statistics;
 mod shapes;
 
-#[cfg(test)]
-mod frozen_tests;
 #[cfg(test)]
 mod test_numbers;
 

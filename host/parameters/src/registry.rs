@@ -570,6 +570,7 @@ mod tests {
 
     #[test]
     fn a_base_is_held_and_its_adapters_are_trained() {
+        use ParameterRole::{Adapter, Base, Trained};
         let patterns = |text: &str| Patterns::new(&[text.to_owned()]).expect("a pattern");
         let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
         parameters.adapt(AdapterPlan {
@@ -595,7 +596,6 @@ mod tests {
             all.map(|one| (one.name().to_owned(), one.role(), one.is_trainable()))
                 .collect::<Vec<_>>()
         };
-        use ParameterRole::{Adapter, Base, Trained};
         let expected = [
             ("a.query.weight", Base, false),
             ("a.query.lora_A.weight", Adapter, true),

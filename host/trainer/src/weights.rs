@@ -171,13 +171,13 @@ pub fn load_beside_base(
 
 /// The model's name of a weight in a file, if it is one of these.
 pub(crate) fn own_name(
-    name: &str,
+    of_file: &str,
     own: &HashSet<&str>,
     renames: &Renames,
     family: &FamilyNames,
 ) -> Option<String> {
-    let renamed = rename::new_name(name, renames);
-    match Names::of(family).ok()?.meaning(&renamed, own) {
+    let known_as = rename::new_name(of_file, renames);
+    match Names::of(family).ok()?.meaning(&known_as, own) {
         Meaning::Own(name) => Some(name),
         _ => None,
     }

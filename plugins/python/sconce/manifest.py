@@ -10,7 +10,10 @@ from typing import Any, List, Literal, TypedDict, Union
 
 class Manifest(TypedDict, total=False):
     """A run manifest: what to train, how, and with which hooks."""
-    data: Union[DataIdx, DataCifar, DataImageFolder, DataSyntheticDigits, DataCsv, DataNpy, DataSafetensors, DataTwoMoons, DataRegression, DataText, DataGrammar]
+    adapt: Union[Adapt1Lora, None]
+    """What is trained in the place of the model, which is held with its initial weights. Default: the model
+    itself."""
+    data: Union[DataIdx, DataCifar, DataImageFolder, DataSyntheticDigits, DataCsv, DataNpy, DataSafetensors, DataTwoMoons, DataRegression, DataText, DataTokens, DataJsonl, DataGrammar]
     """The data. Optional for a program with its own task."""
     device: str
     """The device that computes: `cpu`, the default; `cuda`, the first NVIDIA GPU (with several processes on a
@@ -24,10 +27,10 @@ class Manifest(TypedDict, total=False):
     """Time limits for plugins."""
     loss: Union[Loss1CrossEntropy, Loss1BinaryCrossEntropy, Loss1Mse, Loss1L1, Loss1Huber, None]
     """The loss. Default: cross entropy for classes, mean squared error for numeric targets."""
-    metrics: Union[List[Union[Literal['accuracy', 'top-k', 'precision', 'recall', 'f1', 'confusion-matrix', 'perplexity', 'mae', 'rmse', 'r2', 'binary-accuracy'], MetricsItem2Accuracy, MetricsItem2TopK, MetricsItem2Precision, MetricsItem2Recall, MetricsItem2F1, MetricsItem2ConfusionMatrix, MetricsItem2Perplexity, MetricsItem2Mae, MetricsItem2Rmse, MetricsItem2R2, MetricsItem2BinaryAccuracy]], None]
+    metrics: Union[List[Union[Literal['accuracy', 'top-k', 'precision', 'recall', 'f1', 'confusion-matrix', 'perplexity', 'bits-per-byte', 'mae', 'rmse', 'r2', 'binary-accuracy'], MetricsItem2Accuracy, MetricsItem2TopK, MetricsItem2Precision, MetricsItem2Recall, MetricsItem2F1, MetricsItem2ConfusionMatrix, MetricsItem2Perplexity, MetricsItem2BitsPerByte, MetricsItem2Mae, MetricsItem2Rmse, MetricsItem2R2, MetricsItem2BinaryAccuracy]], None]
     """The metrics of every phase. Default: accuracy for classes, also perplexity for text, and mean absolute and
     root mean squared errors for numeric targets."""
-    model: Union[ModelMlp, ModelConvnet, ModelResnet, ModelVit, ModelGpt, ModelSequential]
+    model: Union[ModelMlp, ModelConvnet, ModelResnet, ModelVit, ModelGpt, ModelTransformers, ModelSequential]
     """The model. Optional for a program with its own task."""
     name: str
     """Name of the run. Default: the file's name without its extension."""
@@ -51,6 +54,26 @@ class Manifest(TypedDict, total=False):
     """How long to train, and in which steps."""
     weights: Union[Weights, None]
     """The initial weights. Default: drawn from the seed."""
+
+
+class Adapt1Lora(TypedDict, total=False):
+    """Adapters of low rank beside linear layers (Hu et al., 2021), in PEFT's files."""
+    alpha: float
+    """What the adapters add is multiplied by `alpha` / `rank`."""
+    dropout: float
+    """Fraction of an adapter's inputs that is dropped in training, from 0 to below 1."""
+    file: Union[str, None]
+    """A directory of PEFT's with the adapters to start from. Default: new ones, which change nothing at first."""
+    kind: Literal['lora']
+    modules: List[str]
+    """Patterns of the linear layers and attention's projections that get adapters: names of weights without
+    `.weight`. Default: those that PEFT takes for the model's family."""
+    rank: int
+    """Number of columns between an adapter's two matrices."""
+    rslora: bool
+    """Whether what the adapters add is multiplied by `alpha` / √`rank` instead (Kalajdzievski, 2023)."""
+    train: List[str]
+    """Patterns of parameters that are trained beside the adapters. A new head is, in any case."""
 
 
 class DataIdx(TypedDict, total=False):
@@ -579,7 +602,7 @@ class DataRegression(TypedDict, total=False):
 
 
 class DataText(TypedDict, total=False):
-    """A text file; the model learns to predict the next byte or character."""
+    """A text file; the model learns to predict the next byte or character, or token of a tokenizer."""
     context: int
     """Number of tokens per sample."""
     file: str
@@ -593,6 +616,9 @@ class DataText(TypedDict, total=False):
     is in one sample. Validation and test always use the default."""
     test: Union[DataTextTest, None]
     """Test data: the last part of the text, or a separate file."""
+    tokenizer: Union[str, None]
+    """Path of the `tokenizer.json` that makes the text's tokens. They are made once, and kept in the user's cache
+    directory; `sconce tokenize` makes them for large texts. Default: none, tokens are of `unit`."""
     unit: Literal['byte', 'char']
     """Unit of a token."""
     val: Union[DataTextVal, None]
@@ -613,6 +639,80 @@ class DataTextVal(TypedDict, total=False):
     """Path of a separate file."""
     fraction: Union[float, None]
     """Contiguous fraction of the text; above 0 and below 1."""
+
+
+class DataTokens(TypedDict, total=False):
+    """Files of tokens; the model learns to predict the next one."""
+    context: int
+    """Number of tokens per sample."""
+    documents: Literal['joined', 'separate']
+    """Whether a sample's documents are read as one text."""
+    dtype: Union[Literal['u16', 'u32'], None]
+    """Type of the numbers in raw files. Default: that of the directories, or `'u16'`."""
+    end: Union[int, None]
+    """Token at the end of each document. Default: that of the directories."""
+    files: List[str]
+    """Paths of token files, in order, or of directories that `sconce tokenize` wrote: raw numbers as nanoGPT
+    writes them, or one-dimensional NumPy arrays (`.npy`)."""
+    kind: Literal['tokens']
+    test: Union[DataTokensTest, None]
+    """Test data: the last part of the tokens, or files of their own."""
+    val: Union[DataTokensVal, None]
+    """Validation data: the part of the tokens after the training part, or files of their own."""
+    vocabulary: Union[int, str, None]
+    """Number of different tokens, or the path of the `tokenizer.json` that made them. Default: the tokenizer in
+    the directories."""
+
+
+class DataTokensTest(TypedDict, total=False):
+    """Test data: the last part of the tokens, or files of their own."""
+    files: Union[List[str], None]
+    """Paths of files or directories of their own."""
+    fraction: Union[float, None]
+    """Contiguous fraction of the tokens; above 0 and below 1."""
+
+
+class DataTokensVal(TypedDict, total=False):
+    """Validation data: the part of the tokens after the training part, or files of their own."""
+    files: Union[List[str], None]
+    """Paths of files or directories of their own."""
+    fraction: Union[float, None]
+    """Contiguous fraction of the tokens; above 0 and below 1."""
+
+
+class DataJsonl(TypedDict, total=False):
+    """A JSON object on each line, with a text and its class, or a prompt and its completion."""
+    completion: Union[str, None]
+    """Key of the text to learn. Default: `completion`."""
+    context: int
+    """Number of tokens per sample: shorter rows are filled up, longer ones cut."""
+    end: Union[str, None]
+    """Token after a completion, which is learnt too. Default: the tokenizer's, such as `<|endoftext|>` or
+    `</s>`."""
+    file: str
+    """Path of the file."""
+    kind: Literal['jsonl']
+    label: Union[str, None]
+    """Key of its class, a text or a whole number. Default: `label`."""
+    messages: Union[str, None]
+    """Key of a conversation: a list of objects with `role` and `content`. Default: `messages`, if the first row
+    has it."""
+    prompt: Union[str, None]
+    """Key of the text before the completion, which is not learnt. Default: `prompt`, if the first row has it."""
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    template: Union[str, None]
+    """Path of the `tokenizer_config.json` whose chat template makes text of conversations. Default: the one
+    beside `tokenizer`."""
+    test: Union[DataCsvTest, None]
+    """Test data: a part of this file or a separate file."""
+    text: Union[str, None]
+    """Key of the text to classify. Default: `text`, if the first row has it with a label."""
+    tokenizer: str
+    """Path of the `tokenizer.json` that makes tokens of the texts. They are made once, and kept in the user's
+    cache directory."""
+    val: Union[DataCsvVal, None]
+    """Validation data: a part of this file or a separate file."""
 
 
 class DataGrammar(TypedDict, total=False):
@@ -836,6 +936,11 @@ class MetricsItem2Perplexity(TypedDict, total=False):
     kind: Literal['perplexity']
 
 
+class MetricsItem2BitsPerByte(TypedDict, total=False):
+    """For text: the bits that a byte of it costs by the model, which compares vocabularies."""
+    kind: Literal['bits-per-byte']
+
+
 class MetricsItem2Mae(TypedDict, total=False):
     """For numeric targets: the mean absolute error."""
     kind: Literal['mae']
@@ -858,7 +963,7 @@ class MetricsItem2BinaryAccuracy(TypedDict, total=False):
 
 class ModelMlp(TypedDict, total=False):
     """A multi-layer perceptron."""
-    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    activation: Literal['relu', 'gelu', 'gelu-tanh', 'quick-gelu', 'silu', 'tanh', 'sigmoid', 'identity']
     """Nonlinearity between the layers."""
     dropout: float
     """Fraction of the hidden layers' outputs dropped during training, from 0 to below 1."""
@@ -872,13 +977,13 @@ class ModelMlp(TypedDict, total=False):
 
 class ModelConvnet(TypedDict, total=False):
     """A convolutional network for images."""
-    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    activation: Literal['relu', 'gelu', 'gelu-tanh', 'quick-gelu', 'silu', 'tanh', 'sigmoid', 'identity']
     """Nonlinearity."""
     batch_norm: bool
     """Whether each convolution is followed by batch normalisation; it then has no bias."""
     channels: List[int]
     """Output channels of the convolutions `conv1`, `conv2`, …."""
-    conv_activation: Union[Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity'], None]
+    conv_activation: Union[Literal['relu', 'gelu', 'gelu-tanh', 'quick-gelu', 'silu', 'tanh', 'sigmoid', 'identity'], None]
     """Nonlinearity after the convolutions; `identity` for none. Default: `activation`."""
     dropout: float
     """Fraction of the linear layers' outputs dropped during training, from 0 to below 1."""
@@ -895,6 +1000,8 @@ class ModelConvnet(TypedDict, total=False):
 
 class ModelResnet(TypedDict, total=False):
     """A residual network for images."""
+    block: Literal['basic', 'bottleneck']
+    """Kind of the blocks."""
     blocks: List[int]
     """Number of blocks in each stage. Every stage except the first halves the image and doubles the channels."""
     kind: Literal['resnet']
@@ -903,12 +1010,13 @@ class ModelResnet(TypedDict, total=False):
     stem: Literal['small', 'large']
     """Layers before the stages."""
     width: int
-    """Channels of the first stage."""
+    """Channels of the first stage; with bottlenecks those inside its blocks, whose outputs have four times as
+    many."""
 
 
 class ModelVit(TypedDict, total=False):
     """A vision transformer for images."""
-    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    activation: Literal['relu', 'gelu', 'gelu-tanh', 'quick-gelu', 'silu', 'tanh', 'sigmoid', 'identity']
     """Nonlinearity."""
     dropout: float
     """Fraction of elements dropped during training, from 0 to below 1."""
@@ -929,7 +1037,7 @@ class ModelVit(TypedDict, total=False):
 
 class ModelGpt(TypedDict, total=False):
     """A decoder-only transformer for text."""
-    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    activation: Literal['relu', 'gelu', 'gelu-tanh', 'quick-gelu', 'silu', 'tanh', 'sigmoid', 'identity']
     """Nonlinearity."""
     bias: bool
     """Whether the linear layers have biases; the last has none."""
@@ -954,24 +1062,43 @@ class ModelGpt(TypedDict, total=False):
     """Length of the vector at each position."""
 
 
+class ModelTransformers(TypedDict, total=False):
+    """A model of `transformers`, described by its own `config.json`."""
+    config: Union[str, dict]
+    """The model's `config.json`: the file, the directory it is in, or the object itself. Families: `gpt2`,
+    `llama`, `mistral`, `qwen2`, `qwen3`, `bert`, `vit`, `resnet`, `convnext`."""
+    head: Union[Literal['language', 'classification', 'none'], None]
+    """What the model ends with. Default: by the data's targets."""
+    kind: Literal['transformers']
+    recompute: bool
+    """Whether the blocks' activations are recomputed in the backward pass instead of kept for it."""
+
+
 class ModelSequential(TypedDict, total=False):
     """A list of layers that run in order."""
     kind: Literal['sequential']
-    layers: List[Union[ModelSequentialLayersItemLinear, ModelSequentialLayersItemConv1d, ModelSequentialLayersItemConv2d, ModelSequentialLayersItemMaxPool2d, ModelSequentialLayersItemAvgPool2d, ModelSequentialLayersItemAdaptiveMaxPool2d, ModelSequentialLayersItemAdaptiveAvgPool2d, ModelSequentialLayersItemBatchNorm, ModelSequentialLayersItemLayerNorm, ModelSequentialLayersItemRmsNorm, ModelSequentialLayersItemDropout, ModelSequentialLayersItemEmbedding, ModelSequentialLayersItemEmbedCategories, ModelSequentialLayersItemPositionEmbedding, ModelSequentialLayersItemAttention, ModelSequentialLayersItemActivation, ModelSequentialLayersItemRelu, ModelSequentialLayersItemGelu, ModelSequentialLayersItemSilu, ModelSequentialLayersItemTanh, ModelSequentialLayersItemSigmoid, ModelSequentialLayersItemFlatten, ModelSequentialLayersItemReshape, ModelSequentialLayersItemPositions, ModelSequentialLayersItemMeanPositions, ModelSequentialLayersItemSequential, LayerConfigResidual]]
+    layers: List[Union[ModelSequentialLayersItemLinear, ModelSequentialLayersItemConv1d, ModelSequentialLayersItemConv2d, ModelSequentialLayersItemConvTranspose2d, ModelSequentialLayersItemUpsample, ModelSequentialLayersItemMaxPool2d, ModelSequentialLayersItemAvgPool2d, ModelSequentialLayersItemAdaptiveMaxPool2d, ModelSequentialLayersItemAdaptiveAvgPool2d, ModelSequentialLayersItemBatchNorm, ModelSequentialLayersItemGroupNorm, ModelSequentialLayersItemLayerNorm, ModelSequentialLayersItemRmsNorm, ModelSequentialLayersItemDropout, ModelSequentialLayersItemDropPath, ModelSequentialLayersItemScale, ModelSequentialLayersItemEmbedding, ModelSequentialLayersItemEmbedCategories, ModelSequentialLayersItemPositionEmbedding, ModelSequentialLayersItemClassToken, ModelSequentialLayersItemAttention, ModelSequentialLayersItemLstm, ModelSequentialLayersItemGru, ModelSequentialLayersItemActivation, ModelSequentialLayersItemRelu, ModelSequentialLayersItemGelu, ModelSequentialLayersItemGeluTanh, ModelSequentialLayersItemQuickGelu, ModelSequentialLayersItemSilu, ModelSequentialLayersItemTanh, ModelSequentialLayersItemSigmoid, ModelSequentialLayersItemFlatten, ModelSequentialLayersItemReshape, ModelSequentialLayersItemTranspose, ModelSequentialLayersItemPositions, ModelSequentialLayersItemMeanPositions, ModelSequentialLayersItemSelect, ModelSequentialLayersItemSequential, LayerConfigResidual, LayerConfigRepeat, LayerConfigParallel]]
     """Layers, from the data's inputs to the outputs that its targets need."""
 
 
 class ModelSequentialLayersItemLinear(TypedDict, total=False):
     """y = x · Wᵀ + b over the last dimension."""
-    bias: bool
-    """Whether a bias is added."""
+    bias: Union[bool, None]
+    """Whether a bias is added. Default: true, with `tied` false."""
     init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
     """Initialisation of the weight. Default: PyTorch's."""
     kind: Literal['linear']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     outputs: Union[int, None]
-    """Number of outputs. Default: the number that the data's targets need."""
+    """Number of outputs. Default: the number that the data's targets need, or the rows of the weight that `tied`
+    names."""
+    tied: Union[str, None]
+    """Full name of an earlier `embedding` or `linear` layer, whose weight this layer uses instead of one of its
+    own: one parameter, whose gradient is the sum of both layers'."""
+    transposed: bool
+    """Whether the weight is stored as (inputs, outputs), as GPT-2's are, instead of (outputs, inputs)."""
 
 
 class ModelSequentialLayersItemLinearInit1Constant(TypedDict, total=False):
@@ -1039,7 +1166,8 @@ class ModelSequentialLayersItemConv1d(TypedDict, total=False):
     """Kernel size."""
     kind: Literal['conv1d']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     padding: int
     """Zeros added on both sides."""
     stride: int
@@ -1062,11 +1190,50 @@ class ModelSequentialLayersItemConv2d(TypedDict, total=False):
     """Kernel size."""
     kind: Literal['conv2d']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     padding: Union[int, List[int]]
     """Zeros added on all sides."""
     stride: Union[int, List[int]]
     """Step from one window to the next."""
+
+
+class ModelSequentialLayersItemConvTranspose2d(TypedDict, total=False):
+    """A transposed convolution over images, which enlarges them by its stride."""
+    bias: bool
+    """Whether a bias is added."""
+    channels: int
+    """Number of output channels."""
+    dilation: Union[int, List[int]]
+    """Step from one kernel element to the next."""
+    groups: int
+    """Number of groups into which the channels are divided."""
+    init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the weight. Default: PyTorch's."""
+    kernel: Union[int, List[int]]
+    """Kernel size."""
+    kind: Literal['conv-transpose2d']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+    output_padding: Union[int, List[int]]
+    """Rows and columns that are added after the last windows, fewer than the stride."""
+    padding: Union[int, List[int]]
+    """Elements that are left out on all sides of the output."""
+    stride: Union[int, List[int]]
+    """Step from one window of the output to the next."""
+
+
+class ModelSequentialLayersItemUpsample(TypedDict, total=False):
+    """Enlarges images by a whole factor."""
+    factor: Union[int, List[int]]
+    """Factor by which images become larger."""
+    kind: Literal['upsample']
+    mode: Literal['nearest', 'bilinear']
+    """How the elements in between are found."""
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemMaxPool2d(TypedDict, total=False):
@@ -1075,9 +1242,10 @@ class ModelSequentialLayersItemMaxPool2d(TypedDict, total=False):
     """Kernel size."""
     kind: Literal['max-pool2d']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     padding: Union[int, List[int]]
-    """Padding on all sides, which is never the maximum; at most half of the kernel size."""
+    """Padding on all sides, at most half of the kernel size: zeros for a mean, and never the maximum."""
     stride: Union[int, List[int], None]
     """Step from one window to the next. Default: the kernel size."""
 
@@ -1088,9 +1256,10 @@ class ModelSequentialLayersItemAvgPool2d(TypedDict, total=False):
     """Kernel size."""
     kind: Literal['avg-pool2d']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     padding: Union[int, List[int]]
-    """Zeros added on all sides, at most half of the kernel size."""
+    """Padding on all sides, at most half of the kernel size: zeros for a mean, and never the maximum."""
     stride: Union[int, List[int], None]
     """Step from one window to the next. Default: the kernel size."""
 
@@ -1099,7 +1268,8 @@ class ModelSequentialLayersItemAdaptiveMaxPool2d(TypedDict, total=False):
     """Maxima over a fixed number of windows, which cover an image of any size."""
     kind: Literal['adaptive-max-pool2d']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     size: Union[int, List[int]]
     """Number of windows, which is the size of the output."""
 
@@ -1108,7 +1278,8 @@ class ModelSequentialLayersItemAdaptiveAvgPool2d(TypedDict, total=False):
     """Means over a fixed number of windows, which cover an image of any size."""
     kind: Literal['adaptive-avg-pool2d']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     size: Union[int, List[int]]
     """Number of windows, which is the size of the output."""
 
@@ -1121,45 +1292,93 @@ class ModelSequentialLayersItemBatchNorm(TypedDict, total=False):
     momentum: float
     """Weight of a batch's statistics when the running ones are updated."""
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+
+
+class ModelSequentialLayersItemGroupNorm(TypedDict, total=False):
+    """Normalisation of groups of an image's channels (Wu and He, 2018)."""
+    epsilon: float
+    """Constant added to the variance; above 0."""
+    groups: int
+    """Number of groups; the channels must be a multiple of it."""
+    kind: Literal['group-norm']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemLayerNorm(TypedDict, total=False):
     """Layer normalisation over the last dimension."""
     epsilon: float
-    """Constant added to the variance; above 0."""
+    """Constant added to the variance, or to the mean square; above 0."""
     kind: Literal['layer-norm']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemRmsNorm(TypedDict, total=False):
     """Root mean square normalisation over the last dimension."""
     epsilon: float
-    """Constant added to the mean square; above 0."""
+    """Constant added to the variance, or to the mean square; above 0."""
     kind: Literal['rms-norm']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemDropout(TypedDict, total=False):
     """Sets a fraction of the elements to zero during training."""
     kind: Literal['dropout']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     share: float
     """Fraction of elements set to zero, from 0 to below 1."""
 
 
+class ModelSequentialLayersItemDropPath(TypedDict, total=False):
+    """Sets all elements of a fraction of the samples to zero during training: stochastic depth, at the end of a
+    residual branch (Huang et al., 2016)."""
+    kind: Literal['drop-path']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+    share: float
+    """Fraction of samples set to zero, from 0 to below 1; the others are divided by the rest."""
+
+
+class ModelSequentialLayersItemScale(TypedDict, total=False):
+    """A learned factor for each element of the last dimension."""
+    init: float
+    """Initial value of the factors."""
+    kind: Literal['scale']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+
+
 class ModelSequentialLayersItemEmbedding(TypedDict, total=False):
     """A learned vector per token."""
+    default: Union[int, None]
+    """Token at every position of the layer's input, where the data have no `input` of this name."""
     init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
     """Initialisation of the table. Default: standard normal."""
+    input: Union[str, None]
+    """Name of an input of the batch to read instead of the layer's input, e.g. `token_types`."""
     kind: Literal['embedding']
     name: Union[str, None]
-    """Name of the layer."""
-    width: int
-    """Length of the vectors."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+    padding: Union[int, None]
+    """Token whose vector starts as zeros and gets no gradient."""
+    tied: Union[str, None]
+    """Full name of an earlier `embedding` or `linear` layer, whose weight is the table."""
+    tokens: Union[int, None]
+    """Rows of the table, at least as many as the data have tokens. Default: as many."""
+    width: Union[int, None]
+    """Length of the vectors. Default: that of the table that `tied` names."""
 
 
 class ModelSequentialLayersItemEmbedCategories(TypedDict, total=False):
@@ -1169,97 +1388,275 @@ class ModelSequentialLayersItemEmbedCategories(TypedDict, total=False):
     """Initialisation of the tables. Default: standard normal."""
     kind: Literal['embed-categories']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     width: Union[int, None]
     """Length of the vectors of all columns. Default: 1.6 · categories^0.56, at most 600, for each column."""
 
 
 class ModelSequentialLayersItemPositionEmbedding(TypedDict, total=False):
     """Adds a learned vector to each position of (length, width)."""
+    bare: bool
+    """Whether the table is a parameter of the layer's own name and of shape (1, positions, width), instead of
+    `NAME.weight` of shape (positions, width)."""
     init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
     """Initialisation of the table. Default: standard normal."""
     kind: Literal['position-embedding']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+    positions: Union[int, None]
+    """Rows of the table, at least the length of the input. Default: as many."""
+
+
+class ModelSequentialLayersItemClassToken(TypedDict, total=False):
+    """Puts a learned vector in front of the positions of (length, width). Its parameter has the layer's own name,
+    of shape (1, 1, width)."""
+    kind: Literal['class-token']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemAttention(TypedDict, total=False):
     """Multi-head self-attention over (length, width)."""
-    bias: bool
-    """Whether the projections have biases."""
+    bias: Union[bool, ModelSequentialLayersItemAttentionBias2]
+    """Whether the projections have biases: one value for all, or one for each."""
     causal: bool
     """Whether a position attends only to itself and earlier positions."""
     dropout: float
     """Fraction of attention weights dropped during training, from 0 to below 1."""
+    head_width: Union[int, None]
+    """Width of a head. Default: the width, divided by the heads."""
     heads: int
-    """Number of attention heads; the width must be a multiple of it."""
+    """Number of attention heads; without `head_width`, the width must be a multiple of it."""
     init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
     """Initialisation of the projections' weights. Default: PyTorch's."""
     kind: Literal['attention']
+    kv_heads: Union[int, None]
+    """Number of heads of keys and values, a divisor of `heads`: each serves as many heads of queries. Default:
+    `heads`."""
     name: Union[str, None]
-    """Name of the layer."""
-    rotary: bool
-    """Whether queries and keys get rotary position embeddings."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+    projections: Union[ModelSequentialLayersItemAttentionProjections1, ModelSequentialLayersItemAttentionProjections2]
+    """Names of the projections; they may contain dots."""
+    query_norm: Union[ModelSequentialLayersItemAttentionQueryNorm, None]
+    """Root mean square norms of the queries and keys of each head, before they are rotated."""
+    rotary: Union[bool, ModelSequentialLayersItemAttentionRotary2]
+    """Whether queries and keys get rotary position embeddings, or which."""
+    scale: Union[float, None]
+    """Factor of the scores, above 0. Default: 1 / √(width of a head)."""
+    transposed: bool
+    """Whether the weights of the projections are (inputs, outputs), as GPT-2's, and not (outputs, inputs)."""
+    window: Union[int, None]
+    """Number of positions that a position attends to, itself and those right before it; with `causal`. Default:
+    all."""
+
+
+class ModelSequentialLayersItemAttentionBias2(TypedDict, total=False):
+    """Each of them."""
+    key: bool
+    """The projection to keys."""
+    output: bool
+    """The projection of the concatenated heads."""
+    packed: bool
+    """The projection to queries, keys and values."""
+    query: bool
+    """The projection to queries."""
+    value: bool
+    """The projection to values."""
+
+
+class ModelSequentialLayersItemAttentionProjections1(TypedDict, total=False):
+    """One projection to queries, keys and values, side by side."""
+    output: str
+    """Name of the projection of the concatenated heads."""
+    packed: str
+    """Name of the projection to queries, keys and values."""
+
+
+class ModelSequentialLayersItemAttentionProjections2(TypedDict, total=False):
+    """A projection to each."""
+    key: str
+    """Name of the projection to keys."""
+    output: str
+    """Name of the projection of the concatenated heads."""
+    query: str
+    """Name of the projection to queries."""
+    value: str
+    """Name of the projection to values."""
+
+
+class ModelSequentialLayersItemAttentionQueryNorm(TypedDict, total=False):
+    """Root mean square norms of the queries and keys of each head, before they are rotated."""
+    epsilon: float
+    """Constant added to the mean square; above 0."""
+    key: str
+    """Name of the norm of keys."""
+    query: str
+    """Name of the norm of queries."""
+
+
+class ModelSequentialLayersItemAttentionRotary2(TypedDict, total=False):
+    """Those with these angles."""
+    base: float
+    """Base of the angles, above 1."""
+    scaling: Union[ModelSequentialLayersItemAttentionRotary2Scaling1Linear, ModelSequentialLayersItemAttentionRotary2Scaling1Llama3, None]
+    """Change of the angles for contexts longer than those of pretraining. Default: none."""
+    share: float
+    """Fraction of a head's elements that is turned, the first ones; above 0, at most 1."""
+
+
+class ModelSequentialLayersItemAttentionRotary2Scaling1Linear(TypedDict, total=False):
+    """All angles are divided by a factor."""
+    factor: float
+    """The factor, above 0."""
+    kind: Literal['linear']
+
+
+class ModelSequentialLayersItemAttentionRotary2Scaling1Llama3(TypedDict, total=False):
+    """Angles of low frequency are divided by a factor, those of high frequency stay, and those in between are
+    mixed."""
+    factor: float
+    """The factor of low frequencies, above 0."""
+    high_frequency_factor: float
+    """Turns within the original positions from which a frequency is high; more than `low_frequency_factor`."""
+    kind: Literal['llama3']
+    low_frequency_factor: float
+    """Turns within the original positions up to which a frequency is low."""
+    original_positions: int
+    """Number of positions of pretraining."""
+
+
+class ModelSequentialLayersItemLstm(TypedDict, total=False):
+    """Long short-term memory over (length, width): the states at all positions."""
+    bias: bool
+    """Whether the gates have biases."""
+    bidirectional: bool
+    """Whether a second pass goes from the last position to the first; its states follow those of the first
+    pass."""
+    hidden: int
+    """Length of the state."""
+    kind: Literal['lstm']
+    layers: int
+    """Number of layers, each over the states of the one before."""
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+
+
+class ModelSequentialLayersItemGru(TypedDict, total=False):
+    """Gated recurrent units over (length, width): the states at all positions."""
+    bias: bool
+    """Whether the gates have biases."""
+    bidirectional: bool
+    """Whether a second pass goes from the last position to the first; its states follow those of the first
+    pass."""
+    hidden: int
+    """Length of the state."""
+    kind: Literal['gru']
+    layers: int
+    """Number of layers, each over the states of the one before."""
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemActivation(TypedDict, total=False):
     """An elementwise nonlinearity."""
-    function: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    function: Literal['relu', 'gelu', 'gelu-tanh', 'quick-gelu', 'silu', 'tanh', 'sigmoid', 'identity']
     """Function to apply."""
     kind: Literal['activation']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemRelu(TypedDict, total=False):
     """max(x, 0)."""
     kind: Literal['relu']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemGelu(TypedDict, total=False):
     """x · Φ(x), the exact form with the error function."""
     kind: Literal['gelu']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+
+
+class ModelSequentialLayersItemGeluTanh(TypedDict, total=False):
+    """The approximation of `gelu` by tanh, as GPT-2 has it: 0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 ·
+    x³)))."""
+    kind: Literal['gelu-tanh']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+
+
+class ModelSequentialLayersItemQuickGelu(TypedDict, total=False):
+    """x · σ(1.702 · x), as CLIP has it."""
+    kind: Literal['quick-gelu']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemSilu(TypedDict, total=False):
     """x · σ(x)."""
     kind: Literal['silu']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemTanh(TypedDict, total=False):
     """The hyperbolic tangent."""
     kind: Literal['tanh']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemSigmoid(TypedDict, total=False):
     """1 / (1 + e⁻ˣ)."""
     kind: Literal['sigmoid']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemFlatten(TypedDict, total=False):
     """Flattens a sample to one dimension."""
     kind: Literal['flatten']
     name: Union[str, None]
-    """Name of the layer; without a name it is not a module."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemReshape(TypedDict, total=False):
     """The same elements in another shape."""
     kind: Literal['reshape']
     name: Union[str, None]
-    """Name of the layer; without a name it is not a module."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     shape: List[int]
     """New shape of a sample."""
+
+
+class ModelSequentialLayersItemTranspose(TypedDict, total=False):
+    """Dimensions in another order."""
+    axes: Union[List[int], None]
+    """For each dimension of the output the one of the input, from 0, without the batch's: `[1, 2, 0]` makes
+    (height, width, channels) of (channels, height, width). Default: the last two change places."""
+    kind: Literal['transpose']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemPositions(TypedDict, total=False):
@@ -1267,43 +1664,87 @@ class ModelSequentialLayersItemPositions(TypedDict, total=False):
     (channels, length) to (length, channels)."""
     kind: Literal['positions']
     name: Union[str, None]
-    """Name of the layer; without a name it is not a module."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemMeanPositions(TypedDict, total=False):
     """The mean over the positions of (length, width)."""
     kind: Literal['mean-positions']
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+
+
+class ModelSequentialLayersItemSelect(TypedDict, total=False):
+    """One position of (length, width)."""
+    at: Union[Literal['last'], int]
+    """Position to select."""
+    kind: Literal['select']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
 
 
 class ModelSequentialLayersItemSequential(TypedDict, total=False):
     """A list of layers that run in order; their names begin with its own."""
     kind: Literal['sequential']
     layers: List[LayerConfig]
-    """Layers to run in order."""
+    """Layers inside."""
     name: Union[str, None]
-    """Name of the layer."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     recompute: bool
-    """Whether the activations inside are recomputed in the backward pass instead of kept for it."""
+    """Whether the activations of the layers inside are recomputed in the backward pass instead of kept for it."""
 
 
 class LayerConfigResidual(TypedDict, total=False):
-    """The input, plus the output of the layers."""
-    activation: Literal['relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'identity']
-    """Nonlinearity applied to the sum."""
+    """A residual connection: activation(layers(x) + shortcut(x))."""
+    activation: Literal['relu', 'gelu', 'gelu-tanh', 'quick-gelu', 'silu', 'tanh', 'sigmoid', 'identity']
+    """Nonlinearity after the sum."""
     kind: Literal['residual']
     layers: List[LayerConfig]
-    """Layers to run in order."""
+    """Layers of the main branch."""
     name: Union[str, None]
-    """Name of the layer, a prefix of the names inside it; without it they have no prefix."""
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
     recompute: bool
-    """Whether the activations inside are recomputed in the backward pass instead of kept for it."""
+    """Whether the activations of the layers inside are recomputed in the backward pass instead of kept for it."""
     shortcut: List[LayerConfig]
-    """Layers applied to the input before it is added. Default: none."""
+    """Layers of the other branch. Default: none, the input itself."""
 
 
-LayerConfig = Union["ModelSequentialLayersItemLinear", "ModelSequentialLayersItemConv1d", "ModelSequentialLayersItemConv2d", "ModelSequentialLayersItemMaxPool2d", "ModelSequentialLayersItemAvgPool2d", "ModelSequentialLayersItemAdaptiveMaxPool2d", "ModelSequentialLayersItemAdaptiveAvgPool2d", "ModelSequentialLayersItemBatchNorm", "ModelSequentialLayersItemLayerNorm", "ModelSequentialLayersItemRmsNorm", "ModelSequentialLayersItemDropout", "ModelSequentialLayersItemEmbedding", "ModelSequentialLayersItemEmbedCategories", "ModelSequentialLayersItemPositionEmbedding", "ModelSequentialLayersItemAttention", "ModelSequentialLayersItemActivation", "ModelSequentialLayersItemRelu", "ModelSequentialLayersItemGelu", "ModelSequentialLayersItemSilu", "ModelSequentialLayersItemTanh", "ModelSequentialLayersItemSigmoid", "ModelSequentialLayersItemFlatten", "ModelSequentialLayersItemReshape", "ModelSequentialLayersItemPositions", "ModelSequentialLayersItemMeanPositions", "ModelSequentialLayersItemSequential", "LayerConfigResidual"]
+class LayerConfigRepeat(TypedDict, total=False):
+    """A list of layers several times, each with parameters of its own: those of repetition 0 are named
+    `NAME.0.…`."""
+    count: int
+    """Number of repetitions."""
+    kind: Literal['repeat']
+    layers: List[LayerConfig]
+    """Layers of a repetition."""
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+    recompute: bool
+    """Whether the activations inside each repetition are recomputed in the backward pass instead of kept for
+    it."""
+
+
+class LayerConfigParallel(TypedDict, total=False):
+    """Several lists of layers with the same input, whose outputs are combined."""
+    axis: int
+    """Dimension along which outputs are concatenated, from 0, without the batch's."""
+    branches: List[List[LayerConfig]]
+    """Lists of layers; one without layers is the input itself."""
+    combine: Literal['add', 'multiply', 'concatenate']
+    """How the branches' outputs are combined."""
+    kind: Literal['parallel']
+    name: Union[str, None]
+    """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
+    number; kinds that only rearrange elements are no modules without a name."""
+
+
+LayerConfig = Union["ModelSequentialLayersItemLinear", "ModelSequentialLayersItemConv1d", "ModelSequentialLayersItemConv2d", "ModelSequentialLayersItemConvTranspose2d", "ModelSequentialLayersItemUpsample", "ModelSequentialLayersItemMaxPool2d", "ModelSequentialLayersItemAvgPool2d", "ModelSequentialLayersItemAdaptiveMaxPool2d", "ModelSequentialLayersItemAdaptiveAvgPool2d", "ModelSequentialLayersItemBatchNorm", "ModelSequentialLayersItemGroupNorm", "ModelSequentialLayersItemLayerNorm", "ModelSequentialLayersItemRmsNorm", "ModelSequentialLayersItemDropout", "ModelSequentialLayersItemDropPath", "ModelSequentialLayersItemScale", "ModelSequentialLayersItemEmbedding", "ModelSequentialLayersItemEmbedCategories", "ModelSequentialLayersItemPositionEmbedding", "ModelSequentialLayersItemClassToken", "ModelSequentialLayersItemAttention", "ModelSequentialLayersItemLstm", "ModelSequentialLayersItemGru", "ModelSequentialLayersItemActivation", "ModelSequentialLayersItemRelu", "ModelSequentialLayersItemGelu", "ModelSequentialLayersItemGeluTanh", "ModelSequentialLayersItemQuickGelu", "ModelSequentialLayersItemSilu", "ModelSequentialLayersItemTanh", "ModelSequentialLayersItemSigmoid", "ModelSequentialLayersItemFlatten", "ModelSequentialLayersItemReshape", "ModelSequentialLayersItemTranspose", "ModelSequentialLayersItemPositions", "ModelSequentialLayersItemMeanPositions", "ModelSequentialLayersItemSelect", "ModelSequentialLayersItemSequential", "LayerConfigResidual", "LayerConfigRepeat", "LayerConfigParallel"]
 
 
 class OptimizerSgd(TypedDict, total=False):
@@ -1456,10 +1897,11 @@ class TrainValidateEvery2(TypedDict, total=False):
 class Weights(TypedDict, total=False):
     """The initial weights. Default: drawn from the seed."""
     file: str
-    """A safetensors file with tensors by name, or the directory of a run's checkpoint."""
+    """A safetensors file with tensors by name, a directory with such files and their index, as `transformers`
+    writes it, a file of `PyTorch`'s, or the directory of a run's checkpoint."""
     rename: dict
     """Prefixes of names in the file, each with its replacement in the model, such as `{'backbone.': ''}`; the
     longest matching prefix applies, and `''` matches every name."""
     strict: bool
-    """Whether every weight must be present, with no extra ones. If false, matching weights are loaded and the
-    rest is reported."""
+    """Whether every weight must be present, with no extra ones, but those of a new head. If false, matching
+    weights are loaded and the rest is reported."""

@@ -126,6 +126,21 @@ pub(super) const PAGES: [Page; 5] = [
                 ),
             ),
             (
+                "sconce generate RUN --prompt TEXT [--temperature X]",
+                NotHere("`tests/it/generate.rs` trains a model of text"),
+            ),
+            (
+                "sconce export RUN --output FILE.onnx",
+                Runs(
+                    &["sconce export runs/mine --output mine.onnx"],
+                    &["mine.onnx"],
+                ),
+            ),
+            (
+                "sconce merge RUN --output DIRECTORY",
+                NotHere("`tests/it/adapters.rs` trains adapters"),
+            ),
+            (
                 "sconce eval RUN [--set NAME]",
                 Runs(
                     &[

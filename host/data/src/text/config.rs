@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::MemoryUse;
+use crate::tokens::context;
 use crate::vocabulary::TextUnit;
 
 /// A text file; the model learns to predict the next token at every position.
@@ -53,8 +54,4 @@ pub struct TextPart {
     /// Path of a separate file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-}
-
-pub(crate) fn context() -> usize {
-    64
 }

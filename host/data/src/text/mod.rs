@@ -9,7 +9,6 @@ mod streamed;
 mod tokens;
 mod transform;
 
-pub(super) use config::context;
 pub use config::{TextConfig, TextPart};
 pub use dataset::TextDataset;
 pub(super) use load::load;

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::VocabularySource;
-use crate::text::context;
 
 /// Files of tokens; the model learns to predict the next token at every position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -102,4 +101,9 @@ pub struct TokensPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub files: Option<Vec<PathBuf>>,
+}
+
+/// Number of tokens per sample, if a manifest doesn't say it.
+pub(crate) fn context() -> usize {
+    64
 }

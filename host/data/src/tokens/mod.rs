@@ -3,7 +3,8 @@
 //! **Parts**
 //! - `tokenizer`: texts to tokens and back, by a `tokenizer.json`; what it refuses of one that is not trusted; training.
 //! - `writing`: text files to token files (`sconce tokenize`), by all threads, resumable; their index, `tokens.json`.
-//! - `files`: token files, read by position. `dataset`: windows of them as samples. `load`, `config`: the data kind `tokens`.
+//! - `files`: token files, read by position. `dataset`: windows of them as samples. `load`, `config`: the data kind `tokens`; `sources`:
+//!   the files and directories that it names.
 //! - `rows`: rows of text, as of a `.jsonl` file. `parallel`: threads.
 //! - `transform`: what is kept with a model. `cached`: tokens of a text that a manifest names, kept from run to run.
 //!
@@ -18,12 +19,14 @@ mod files;
 mod load;
 mod parallel;
 pub(super) mod rows;
+mod sources;
 pub(super) mod tokenizer;
 mod transform;
 mod vocabulary_source;
 pub(super) mod writing;
 
 pub(super) use cached::tokens_of_text;
+pub(super) use config::context;
 pub use config::{Documents, TokenType, TokensConfig, TokensPart};
 pub use dataset::TokenDataset;
 pub(super) use load::{load, of_directory};

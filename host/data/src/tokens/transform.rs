@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dataset::{TokenDataset, TokenRange};
 use super::files::TokenFiles;
-use super::load::of_directory_range;
+use super::sources::of_directory_range;
 use super::tokenizer::Tokenizer;
 use super::vocabulary_source::MOST;
 use super::{TokenType, cached};

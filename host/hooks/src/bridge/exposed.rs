@@ -6,16 +6,13 @@ use std::cell::RefCell;
 use candle_core::{Device, Tensor};
 
 use super::foreign::ForeignTensors;
-use super::names::{FIXED, NextName};
+use super::names::{FIXED, MODULE, NextName};
 use sconce_parameters::gradients::Gradients;
 use sconce_parameters::{ParameterKind, Parameters};
 use sconce_plugin_api::ext::Collection;
 
 /// Index of the outputs in the batch.
 const OUTPUTS: usize = 2;
-
-/// Names of a module's tensors, in the order of [`ModuleTensors`].
-pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
 
 /// A module's input and output and the gradients of both, if present.
 pub type ModuleTensors = [Option<Tensor>; MODULE.len()];

@@ -10,8 +10,7 @@ use std::ffi::c_void;
 use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::{Collection, TensorAbi};
 
-use super::exposed::MODULE;
-use super::names::{FIXED, INDICES_AT, NextName, index_of};
+use super::names::{FIXED, INDICES_AT, MODULE, NextName, index_of};
 
 /// A tensor in the loop's memory.
 #[derive(Clone, Debug)]

@@ -4,8 +4,7 @@ use candle_core::Tensor;
 use sconce_plugin_api::abi::{Status, TextAbi};
 use sconce_plugin_api::ext::Collection;
 
-use super::exposed::MODULE;
-use super::names::{FIXED, INDICES, INDICES_AT, index_of};
+use super::names::{FIXED, INDICES, INDICES_AT, MODULE, index_of};
 use super::shared::BridgeState;
 use super::witness::HookAction;
 

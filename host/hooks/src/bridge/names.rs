@@ -7,6 +7,9 @@ use sconce_base::nearest::nearest;
 /// Names of the tensors that the loop itself exposes for every batch.
 pub(super) const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
 
+/// Names of a module's tensors, in their order.
+pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
+
 /// Name of the tensor with the samples' indices in their data set, and its index in the collection:
 /// after all others and not counted, since few hooks read it.
 pub(super) const INDICES: &str = "indices";

@@ -2,7 +2,8 @@
 
 use candle_core::Tensor;
 
-use super::builder::{Builder, Made};
+use super::builder::Builder;
+use super::made::Made;
 use super::problem::{LayerError, LayerProblem};
 use crate::network::{Branches, Recomputed};
 use crate::{
@@ -107,7 +108,7 @@ impl Builder<'_> {
             Err(problem) => return Ok(Err(problem)),
         };
         let layer = Branches {
-            branches,
+            lists: branches,
             combine: block.combine,
             ranks: outputs.iter().map(|output| output.shape.len()).collect(),
             axis: block.axis,

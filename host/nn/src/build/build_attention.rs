@@ -1,7 +1,7 @@
 //! Builds attention: what fits together, its parameters and its cost.
 
-use super::builder::{Builder, Made};
-use super::leaf::flops;
+use super::builder::Builder;
+use super::made::{Made, flops};
 use super::problem::{LayerProblem, rows};
 use crate::init::Init;
 use crate::layers::{
@@ -83,9 +83,10 @@ fn options(config: &AttentionConfig) -> Result<AttentionOptions, LayerProblem> {
         dropout: config.dropout,
         projections,
         output: ProjectionOptions::new(output, bias.output),
-        order: match config.transposed {
-            true => WeightOrder::InputsOutputs,
-            false => WeightOrder::OutputsInputs,
+        order: if config.transposed {
+            WeightOrder::InputsOutputs
+        } else {
+            WeightOrder::OutputsInputs
         },
         init: config.init.map(Init::from),
         ..AttentionOptions::new(config.heads)

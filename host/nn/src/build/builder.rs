@@ -7,23 +7,15 @@ use candle_core::Tensor;
 use sconce_base::nearest::nearest;
 use sconce_parameters::TooLarge;
 
+use super::made::Made;
 use super::problem::{LayerError, LayerProblem};
 use crate::parameters::Parameters;
 use crate::{
-    Layer, LayerConfig, LayerKind, LayerSummary, ModuleInfo, Network, Sequence, Signal, Summary,
-    Targets,
+    LayerConfig, LayerKind, LayerSummary, ModuleInfo, Network, Sequence, Signal, Summary, Targets,
 };
 
 /// Most layers of a model, those inside others included: a list that repeats lists of repeated layers can ask for any number.
 const MOST_LAYERS: usize = 100_000;
-
-/// A built layer with its output.
-pub(super) struct Made {
-    pub(super) layer: Box<dyn Layer>,
-    pub(super) output: Signal,
-    /// See [`LayerSummary::flops`].
-    pub(super) flops: u64,
-}
 
 /// Builds the layers of a model one after the other.
 pub(super) struct Builder<'a> {

@@ -1,7 +1,7 @@
 //! Builds convolutions.
 
-use super::builder::{Builder, Made};
-use super::leaf::flops;
+use super::builder::Builder;
+use super::made::{Made, flops};
 use super::problem::{LayerProblem, no_room, wants};
 use crate::init::Init;
 use crate::layers::{Conv1d, Conv2d, ConvOptions, ConvTranspose2d};

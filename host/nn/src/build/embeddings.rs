@@ -1,7 +1,7 @@
 //! Builds embeddings of tokens, categories and positions.
 
-use super::builder::{Builder, Made};
-use super::leaf::{made, same};
+use super::builder::Builder;
+use super::made::{Made, made, same};
 use super::problem::{LayerProblem, rows, wants};
 use crate::init::Init;
 use crate::layers::{
@@ -24,14 +24,13 @@ impl Builder<'_> {
             Some(other) => Some((other, self.weight_of(other)?)),
             None => None,
         };
-        let (rows, width) = match &tied {
-            Some((other, weight)) => tied_table(config, other, weight.dims())?,
-            None => {
-                let width = config.width.ok_or_else(|| {
-                    LayerProblem::new("needs a `width`, the length of its vectors")
-                })?;
-                (config.tokens.unwrap_or(known), width)
-            }
+        let (rows, width) = if let Some((other, weight)) = &tied {
+            tied_table(config, other, weight.dims())?
+        } else {
+            let width = config
+                .width
+                .ok_or_else(|| LayerProblem::new("needs a `width`, the length of its vectors"))?;
+            (config.tokens.unwrap_or(known), width)
         };
         if rows < known {
             return Err(LayerProblem::new(format!(
@@ -49,14 +48,13 @@ impl Builder<'_> {
             init: config.init.map(Init::from),
             padding: config.padding,
         };
-        let layer = match tied {
-            Some((_, weight)) => Embedding::tied(weight, options),
-            None => {
-                let mut scope = self.parameters.scope(name);
-                let layer = Embedding::with(&mut scope, rows, width, options)?;
-                self.lend(name, layer.weight());
-                layer
-            }
+        let layer = if let Some((_, weight)) = tied {
+            Embedding::tied(weight, options)
+        } else {
+            let mut scope = self.parameters.scope(name);
+            let layer = Embedding::with(&mut scope, rows, width, options)?;
+            self.lend(name, layer.weight());
+            layer
         };
         let mut output = Signal {
             content: Inputs::Numbers,
@@ -102,14 +100,15 @@ impl Builder<'_> {
                 Ok((signal, Some(named)))
             }
             (None, None) => {
-                let names: Vec<_> = self
+                let known_names: Vec<_> = self
                     .named
                     .iter()
                     .map(|(name, _)| format!("`{name}`"))
                     .collect();
-                let known = match names.is_empty() {
-                    true => "have no inputs with names".to_owned(),
-                    false => format!("have {}", names.join(", ")),
+                let known = if known_names.is_empty() {
+                    "have no inputs with names".to_owned()
+                } else {
+                    format!("have {}", known_names.join(", "))
                 };
                 Err(LayerProblem::new(format!(
                     "reads the input `{name}`, and the data {known}; set `default` to the token that is meant where it is missing"
@@ -150,11 +149,10 @@ impl Builder<'_> {
             )));
         }
         let init = config.init.map(Init::from);
-        let layer = match config.bare {
-            true => PositionEmbedding::bare(self.parameters, name, positions, width, init)?,
-            false => {
-                PositionEmbedding::new(&mut self.parameters.scope(name), positions, width, init)?
-            }
+        let layer = if config.bare {
+            PositionEmbedding::bare(self.parameters, name, positions, width, init)?
+        } else {
+            PositionEmbedding::new(&mut self.parameters.scope(name), positions, width, init)?
         };
         Ok(same(layer, input))
     }

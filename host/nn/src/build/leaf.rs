@@ -1,13 +1,14 @@
 //! Builds a layer that contains no others: output shape, parameters and FLOPs.
 
-use super::builder::{Builder, Made};
+use super::builder::Builder;
+use super::made::{Made, made, same};
 use super::problem::{LayerProblem, first, last, rows, wants_numbers, wants_one_length};
 use crate::layers::{
     BatchNorm, BatchNormOptions, DropPath, Dropout, GroupNorm, LayerNorm, Rearrangement, RmsNorm,
     Scale,
 };
 use crate::ops::{PoolKind, RecurrentKind};
-use crate::{Inputs, Layer, LayerKind, Signal};
+use crate::{Inputs, LayerKind, Signal};
 
 impl Builder<'_> {
     /// Builds a layer under its full name.
@@ -139,25 +140,4 @@ fn takes_any_length(kind: &LayerKind) -> bool {
                 | LayerKind::MeanPositions(_)
                 | LayerKind::Select(_)
         )
-}
-
-/// Two operations for each of as many multiply-adds as the product of these sizes.
-pub(super) fn flops<const N: usize>(sizes: [usize; N]) -> u64 {
-    sizes
-        .into_iter()
-        .fold(2, |flops, size| flops.saturating_mul(size as u64))
-}
-
-/// A layer whose multiply-adds are not counted.
-pub(super) fn made(layer: impl Layer + 'static, output: Signal) -> Made {
-    Made {
-        layer: Box::new(layer),
-        output,
-        flops: 0,
-    }
-}
-
-/// A layer that keeps the shape.
-pub(super) fn same(layer: impl Layer + 'static, input: &Signal) -> Made {
-    made(layer, input.clone())
 }

@@ -1,7 +1,7 @@
 //! Builds linear layers, with weights of their own or of other layers.
 
-use super::builder::{Builder, Made};
-use super::leaf::flops;
+use super::builder::Builder;
+use super::made::{Made, flops};
 use super::problem::{LayerProblem, last};
 use crate::init::Init;
 use crate::layers::LinearOptions;
@@ -16,35 +16,33 @@ impl Builder<'_> {
         input: &Signal,
     ) -> Result<Made, LayerProblem> {
         let inputs = last(input)?;
-        let order = match config.transposed {
-            true => WeightOrder::InputsOutputs,
-            false => WeightOrder::OutputsInputs,
+        let order = if config.transposed {
+            WeightOrder::InputsOutputs
+        } else {
+            WeightOrder::OutputsInputs
         };
         let options = LinearOptions {
             bias: config.bias.unwrap_or(config.tied.is_none()),
             init: config.init.map(Init::from),
             order,
         };
-        let (layer, outputs) = match &config.tied {
-            Some(other) => {
-                let weight = self.weight_of(other)?;
-                let adapters = self.parameters.adapters();
-                if adapters.is_some_and(|adapters| adapters.has(other)) {
-                    return Err(LayerProblem::new(format!(
-                        "uses the weight of `{other}`, which has an adapter: what several layers use can't have one"
-                    )));
-                }
-                let outputs = tied_outputs(config, other, (weight.dims(), order), inputs)?;
-                let mut scope = self.parameters.scope(name);
-                (Linear::tied(&mut scope, weight, options)?, outputs)
+        let (layer, outputs) = if let Some(other) = &config.tied {
+            let weight = self.weight_of(other)?;
+            let adapters = self.parameters.adapters();
+            if adapters.is_some_and(|adapters| adapters.has(other)) {
+                return Err(LayerProblem::new(format!(
+                    "uses the weight of `{other}`, which has an adapter: what several layers use can't have one"
+                )));
             }
-            None => {
-                let outputs = config.outputs.unwrap_or(self.outputs);
-                let mut scope = self.parameters.scope(name);
-                let layer = Linear::with(&mut scope, inputs, outputs, options)?;
-                self.lend(name, layer.weight());
-                (layer, outputs)
-            }
+            let outputs = tied_outputs(config, other, (weight.dims(), order), inputs)?;
+            let mut scope = self.parameters.scope(name);
+            (Linear::tied(&mut scope, weight, options)?, outputs)
+        } else {
+            let outputs = config.outputs.unwrap_or(self.outputs);
+            let mut scope = self.parameters.scope(name);
+            let layer = Linear::with(&mut scope, inputs, outputs, options)?;
+            self.lend(name, layer.weight());
+            (layer, outputs)
         };
         let mut output = input.clone();
         if let Some(last) = output.shape.last_mut() {

@@ -1,6 +1,7 @@
 //! Building a [`Network`](crate::Network) from a list of layers.
 //!
-//! - `builder`: names and shapes along a list; `outputs`: what the data's targets need; `problem`: errors
+//! - `builder`: names and shapes along a list; `outputs`: what the data's targets need; `problem`: errors;
+//!   `made`: what building a layer gives
 //! - `blocks`: layers that contain others; `leaf`: those that don't, with `linear`, `convolutions`, `pooling`, `embeddings`,
 //!   `build_attention`, `recurrent` and `rearranging` for groups of kinds
 //! - `var_builder`: models written with `candle_nn`
@@ -12,6 +13,7 @@ mod convolutions;
 mod embeddings;
 mod leaf;
 mod linear;
+mod made;
 mod outputs;
 mod pooling;
 mod problem;

@@ -1,8 +1,7 @@
 //! Builds layers that make images smaller or larger: pooling and upsampling.
 
-use super::builder::Made;
 use super::convolutions::at_least_one;
-use super::leaf::made;
+use super::made::{Made, made};
 use super::problem::{LayerProblem, no_room, wants};
 use crate::layers::{Pool2d, Upsample};
 use crate::ops::{PoolKind, Upsampling};

@@ -1,7 +1,6 @@
 //! Builds layers that rearrange elements, or leave some out.
 
-use super::builder::Made;
-use super::leaf::made;
+use super::made::{Made, made};
 use super::problem::{LayerProblem, rows, wants};
 use crate::layers::{Rearrangement, SelectPosition};
 use crate::shapes::product;

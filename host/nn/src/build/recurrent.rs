@@ -1,7 +1,7 @@
 //! Builds recurrent layers.
 
-use super::builder::{Builder, Made};
-use super::leaf::flops;
+use super::builder::Builder;
+use super::made::{Made, flops};
 use super::problem::{LayerProblem, rows};
 use crate::layers::{Recurrent, RecurrentOptions};
 use crate::ops::RecurrentKind;

@@ -56,7 +56,7 @@ fn a_repeated_list_is_in_the_summary_with_its_numbers() {
     );
     let names: Vec<_> = parameters
         .iter()
-        .map(|parameter| parameter.name())
+        .map(sconce_parameters::Parameter::name)
         .collect();
     assert_eq!(
         names,
@@ -248,7 +248,7 @@ fn a_tied_weight_in_a_recomputed_block_has_the_same_gradient() {
         let (network, parameters) = built(list, &Signal::tokens(4, 8));
         let names: Vec<_> = parameters
             .iter()
-            .map(|parameter| parameter.name())
+            .map(sconce_parameters::Parameter::name)
             .collect();
         assert_eq!(names, ["wte.weight"]);
         let recording = ops::record();

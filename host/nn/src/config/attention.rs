@@ -160,6 +160,7 @@ impl ProjectionBias {
 /// Which of an attention's projections have biases; those not named have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each projection")]
 pub struct ProjectionBiases {
     /// The projection to queries, keys and values.
     pub packed: bool,

@@ -91,6 +91,10 @@ pub enum Combination {
     Concatenate,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks by reference whether an option is left out"
+)]
 fn is_first(axis: &usize) -> bool {
     *axis == 0
 }

@@ -228,13 +228,12 @@ impl ConvTranspose2d {
         let shape = [inputs, outputs / groups, kernel.0, kernel.1];
         let init = options.init.unwrap_or_else(Init::linear_weight);
         let weight = scope.parameter("weight", &shape, init)?;
-        let bias = match options.bias {
-            true => {
-                // PyTorch's, which takes the outputs for the inputs here.
-                let fan_in = shape.iter().skip(1).product();
-                Some(scope.parameter("bias", &[outputs], Init::linear_bias(fan_in))?)
-            }
-            false => None,
+        let bias = if options.bias {
+            // PyTorch's, which takes the outputs for the inputs here.
+            let fan_in = shape.iter().skip(1).product();
+            Some(scope.parameter("bias", &[outputs], Init::linear_bias(fan_in))?)
+        } else {
+            None
         };
         Ok(ConvTranspose2d {
             weight,

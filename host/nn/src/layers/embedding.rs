@@ -137,16 +137,13 @@ impl Layer for NamedEmbedding {
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
         let NamedTokens { name, default } = &self.tokens;
-        let tokens = match default {
-            Some(token) => {
-                let (zero, token) = (graph.int(0), graph.int(i64::from(*token)));
-                let zeros = graph.of_two("Mul", x, &zero);
-                graph.of_two("Add", &zeros, &token)
-            }
-            None => {
-                let shape = [Dimension::Free("batch"), Dimension::Free("length")];
-                graph.input(name, ElementType::Int, &shape)
-            }
+        let tokens = if let Some(token) = default {
+            let (zero, token) = (graph.int(0), graph.int(i64::from(*token)));
+            let zeros = graph.of_two("Mul", x, &zero);
+            graph.of_two("Add", &zeros, &token)
+        } else {
+            let shape = [Dimension::Free("batch"), Dimension::Free("length")];
+            graph.input(name, ElementType::Int, &shape)
         };
         self.embedding.onnx(graph, &tokens)
     }

@@ -91,9 +91,10 @@ impl Linear {
             | (&[inputs, outputs], WeightOrder::InputsOutputs) => (inputs, outputs),
             _ => (0, 0),
         };
-        let bias = match options.bias {
-            true => Some(scope.parameter("bias", &[outputs], Init::linear_bias(inputs))?),
-            false => None,
+        let bias = if options.bias {
+            Some(scope.parameter("bias", &[outputs], Init::linear_bias(inputs))?)
+        } else {
+            None
         };
         Ok(Linear {
             weight,

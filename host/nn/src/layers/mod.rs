@@ -17,7 +17,6 @@ mod pool;
 mod positions;
 mod rearranging;
 mod recurrent;
-mod rotary;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +25,7 @@ use candle_core::{Result, Tensor};
 use crate::onnx::{Graph, OnnxError, Value};
 
 pub use adapter::Adapter;
+pub use attention::Rotary;
 pub use attention::{
     Attention, AttentionOptions, AttentionProjections, HeadSizes, ProjectionOptions,
     QueryNormOptions,
@@ -38,12 +38,10 @@ pub(crate) use embedding::NamedTokens;
 pub use embedding::{Embedding, EmbeddingOptions};
 pub use linear::{Linear, LinearOptions};
 pub use norm::{GroupNorm, LayerNorm, RmsNorm};
-pub use pool::Pool2d;
-pub(crate) use pool::Upsample;
+pub use pool::{Pool2d, Upsample};
 pub use positions::{ClassToken, PositionEmbedding, SelectPosition};
 pub(crate) use rearranging::Rearrangement;
 pub use recurrent::{Recurrent, RecurrentOptions};
-pub use rotary::Rotary;
 
 use super::Pass;
 

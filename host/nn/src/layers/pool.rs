@@ -1,4 +1,4 @@
-//! Pooling layers over images.
+//! Layers that make images smaller or larger: pooling and upsampling.
 
 use candle_core::{Result, Tensor};
 
@@ -157,17 +157,25 @@ impl Layer for Pool2d {
     }
 }
 
-/// Enlarges images (batch, channels, height, width).
+/// Images enlarged by whole factors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Upsample {
-    /// How many times as high and as wide.
-    pub(crate) factors: (usize, usize),
-    pub(crate) kind: Upsampling,
+pub struct Upsample {
+    /// Factors (down, across).
+    pub factors: (usize, usize),
+    /// How the elements in between are found.
+    pub kind: Upsampling,
+}
+
+impl Upsample {
+    /// Maps (batch, channels, height, width) to images that are as many times as high and as wide as the factors say.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        upsample2d(x, self.factors, self.kind)
+    }
 }
 
 impl Layer for Upsample {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
-        upsample2d(x, self.factors, self.kind)
+        Upsample::forward(self, x)
     }
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {

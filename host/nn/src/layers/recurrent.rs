@@ -48,9 +48,10 @@ impl Recurrent {
         width: usize,
         options: RecurrentOptions,
     ) -> std::result::Result<Self, parameters::ParametersError> {
-        let ends: &[&str] = match options.is_bidirectional {
-            true => &["", "_reverse"],
-            false => &[""],
+        let ends: &[&str] = if options.is_bidirectional {
+            &["", "_reverse"]
+        } else {
+            &[""]
         };
         let (mut layers, mut width) = (Vec::new(), width);
         for layer in 0..options.layers {
@@ -105,9 +106,10 @@ impl Direction {
         let of_inputs = scope.parameter(&format!("weight_ih_{end}"), &[rows, width], init)?;
         let of_state =
             scope.parameter(&format!("weight_hh_{end}"), &[rows, options.hidden], init)?;
-        let mut bias = |name: &str| match options.bias {
-            true => scope.parameter(&format!("{name}_{end}"), &[rows], init),
-            false => {
+        let mut bias = |name: &str| {
+            if options.bias {
+                scope.parameter(&format!("{name}_{end}"), &[rows], init)
+            } else {
                 let zeros = Tensor::zeros(rows, of_inputs.dtype(), of_inputs.device());
                 zeros.map_err(|source| {
                     let name = name.to_owned();

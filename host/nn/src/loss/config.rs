@@ -272,6 +272,6 @@ mod tests {
         }
         let padding = config(r#"{"kind": "cross-entropy", "ignore_index": 255}"#);
         padding.build(&two, None).expect("no class is lost");
-        assert_eq!(padding.ignore_index(), Some(255));
+        assert_eq!(padding.ignore_index(&two), Some(255));
     }
 }

@@ -9,7 +9,7 @@ use crate::{Combination, Layer, Pass, ops};
 /// Lists of layers with the same input, and what is made of their outputs.
 pub(crate) struct Branches {
     /// One without layers leaves the input as it is.
-    pub(crate) branches: Vec<Sequence>,
+    pub(crate) lists: Vec<Sequence>,
     pub(crate) combine: Combination,
     /// Number of dimensions of each branch's output, not counting the batch's.
     pub(crate) ranks: Vec<usize>,
@@ -20,7 +20,7 @@ pub(crate) struct Branches {
 impl Layer for Branches {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut combined: Option<Tensor> = None;
-        for branch in &self.branches {
+        for branch in &self.lists {
             let output = branch.forward(x, pass)?;
             combined = Some(match combined {
                 None => output,
@@ -39,8 +39,8 @@ impl Layer for Branches {
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
         let most = self.ranks.iter().copied().max().unwrap_or_default();
-        let mut outputs = Vec::with_capacity(self.branches.len());
-        for (branch, &rank) in self.branches.iter().zip(&self.ranks) {
+        let mut outputs = Vec::with_capacity(self.lists.len());
+        for (branch, &rank) in self.lists.iter().zip(&self.ranks) {
             let mut output = branch.onnx(graph, x)?;
             if rank < most {
                 // A number for each channel of images.

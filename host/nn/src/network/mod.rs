@@ -5,6 +5,8 @@
 //! - `recomputed`: blocks whose activations are recomputed in the backward pass
 
 mod branches;
+#[cfg(test)]
+mod frozen_tests;
 mod fusion;
 mod model;
 mod recomputed;

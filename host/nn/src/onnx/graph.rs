@@ -55,7 +55,7 @@ pub enum Attribute {
 pub struct Graph {
     /// Names of the model's parameters and buffers.
     parameters: HashMap<TensorId, String>,
-    graph: GraphProto,
+    proto: GraphProto,
     /// Number of operations of each operator within the module that is written.
     counts: HashMap<&'static str, usize>,
     /// Name of the module that is written; empty outside of all.
@@ -72,7 +72,7 @@ impl Graph {
         let named = named.map(|parameter| (parameter.tensor().id(), parameter.name().to_owned()));
         Graph {
             parameters: named.collect(),
-            graph: GraphProto {
+            proto: GraphProto {
                 name: Some("model".to_owned()),
                 ..GraphProto::default()
             },
@@ -85,14 +85,14 @@ impl Graph {
 
     /// Declares an input; the first dimension is usually the free `batch`.
     pub fn input(&mut self, name: &str, kind: ElementType, shape: &[Dimension]) -> Value {
-        self.graph.input.push(declared(name, kind, shape));
+        self.proto.input.push(declared(name, kind, shape));
         Value(name.to_owned())
     }
 
     /// Declares a value as an output, under a name that no other value has.
     pub fn output(&mut self, value: &Value, name: &str, kind: ElementType, shape: &[Dimension]) {
         self.push("Identity", &[value], &[], name.to_owned());
-        self.graph.output.push(declared(name, kind, shape));
+        self.proto.output.push(declared(name, kind, shape));
     }
 
     /// A parameter or buffer of the model, under its own name; another tensor under one made for it. Its elements become `f32`.
@@ -145,7 +145,7 @@ impl Graph {
     /// Texts, in one dimension.
     pub fn texts(&mut self, texts: &[String]) -> Value {
         let name = self.place("texts");
-        self.graph.initializer.push(TensorProto {
+        self.proto.initializer.push(TensorProto {
             dims: vec![texts.len() as i64],
             data_type: Some(ElementType::Text as i32),
             string_data: texts.iter().map(|text| text.clone().into_bytes()).collect(),
@@ -161,8 +161,8 @@ impl Graph {
         if let Some(value) = self.known.get(&key) {
             return value.clone();
         }
-        let name = format!("constant_{}", self.graph.initializer.len());
-        self.graph.initializer.push(TensorProto {
+        let name = format!("constant_{}", self.proto.initializer.len());
+        self.proto.initializer.push(TensorProto {
             dims: dims(shape),
             data_type: Some(kind as i32),
             name: Some(name.clone()),
@@ -197,7 +197,7 @@ impl Graph {
         attributes: &[(&'static str, Attribute)],
         name: String,
     ) -> Value {
-        self.graph.node.push(NodeProto {
+        self.proto.node.push(NodeProto {
             input: inputs.iter().map(|Value(name)| name.clone()).collect(),
             output: vec![name.clone()],
             name: Some(name.clone()),
@@ -305,7 +305,7 @@ impl Graph {
 
     /// The graph without its weights, and these.
     pub(super) fn finish(self) -> (GraphProto, Vec<(String, Tensor)>) {
-        (self.graph, self.weights)
+        (self.proto, self.weights)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Models as graphs of ONNX (opset 20), for other programs.
 //!
-//! **Parts.** [`graph`]: a graph while it is made. [`file`]: the file, and one beside it for weights that don't fit into it. `proto`: the
+//! **Parts.** `graph`: a graph while it is made. `file`: the file, and one beside it for weights that don't fit into it. `proto`: the
 //! messages that both consist of.
 //!
 //! **Flow.** [`Layer::onnx`](crate::Layer::onnx) adds a layer's operations; a layer that has none is an error that names it.

@@ -1,6 +1,6 @@
 //! Keys and values of earlier tokens, for generation.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use candle_core::{Result, Tensor, bail};
 
@@ -38,7 +38,7 @@ pub struct KeyValueCache {
     capacity: usize,
     /// First position of each row that isn't padding.
     starts: Vec<usize>,
-    layers: HashMap<String, CachedLayer>,
+    layers: BTreeMap<String, CachedLayer>,
 }
 
 /// Keys and values of a layer, (rows, capacity, width of all key heads), of which `length` positions are there.
@@ -61,7 +61,7 @@ impl KeyValueCache {
             rows: padding.len(),
             capacity,
             starts: padding.to_vec(),
-            layers: HashMap::new(),
+            layers: BTreeMap::new(),
         }
     }
 

@@ -93,7 +93,7 @@ pub struct Pass<'a> {
     shared_batch: Option<SharedBatch>,
     taps: Option<&'a mut dyn Taps>,
     surroundings: Option<&'a dyn PassSurroundings>,
-    named: NamedInputs,
+    named: Option<NamedInputs>,
     visibility: Option<Visibility>,
     cache: Option<&'a mut KeyValueCache>,
     /// Positions in the cache at the start of the pass.
@@ -124,7 +124,7 @@ impl<'a> Pass<'a> {
             shared_batch: None,
             taps: None,
             surroundings: None,
-            named: NamedInputs::default(),
+            named: None,
             visibility: None,
             cache: None,
             cached: 0,
@@ -133,17 +133,17 @@ impl<'a> Pass<'a> {
 
     /// Gives the pass the batch's inputs that layers read by their names.
     pub fn set_named_inputs(&mut self, named: NamedInputs) {
-        self.named = named;
+        self.named = Some(named);
     }
 
     /// Returns the batch's inputs that layers read by their names.
     pub fn named_inputs(&self) -> NamedInputs {
-        Arc::clone(&self.named)
+        self.named.clone().unwrap_or_default()
     }
 
     /// Returns the batch's input of this name, if it has one.
     pub fn named_input(&self, name: &str) -> Option<&Tensor> {
-        self.named.get(name)
+        self.named.as_ref()?.get(name)
     }
 
     /// Sets the position in training, which determines the random numbers.

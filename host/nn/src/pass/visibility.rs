@@ -28,9 +28,12 @@ impl Visibility {
     /// If a sequence is longer than `length`.
     pub fn of_lengths(lengths: &[usize], length: usize) -> Result<Visibility> {
         let tokens = |&own: &usize| {
-            (0..length).map(move |index| match index < own {
-                true => ([0, own as u32], index as u32),
-                false => ([0, 0], index as u32),
+            (0..length).map(move |index| {
+                if index < own {
+                    ([0, own as u32], index as u32)
+                } else {
+                    ([0, 0], index as u32)
+                }
             })
         };
         match lengths.iter().find(|own| **own > length) {

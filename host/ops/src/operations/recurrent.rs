@@ -54,9 +54,10 @@ pub fn recurrent(
             weight: seen(&weight).detach().to_dtype(dtype)?,
             bias: seen(&bias).detach().to_dtype(dtype)?,
             kind,
-            order: match reverse {
-                true => (0..length).rev().collect(),
-                false => (0..length).collect(),
+            order: if reverse {
+                (0..length).rev().collect()
+            } else {
+                (0..length).collect()
             },
         }
     };

@@ -113,6 +113,7 @@ fn end(arguments: &TokenizeArgs, tokenizer: &Tokenizer) -> Result<Option<u32>, S
         .map_err(|problem| StartFailure::usage(vec![problem]))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
 fn failed(error: DataError) -> StartFailure {
     let diagnostic = Diagnostic::new(error.to_string());
     if matches!(error, DataError::Tokens(TokensError::Write { .. })) {

@@ -22,7 +22,7 @@ pub(in crate::cli) struct SummaryArgs {
     #[command(flatten)]
     manifest: ManifestArgs,
     /// Print the list of layers that the model is, as a manifest's `model`, instead of a table.
-    #[arg(long)]
+    #[arg(id = "as_layers", long = "layers")]
     layers: bool,
 }
 
@@ -33,7 +33,7 @@ pub(in crate::cli) fn summary(
     let (manifest, mut task) = prepare::task(&arguments.manifest, tasks)?;
     if arguments.layers {
         let model = layers(&manifest, task.as_ref())?;
-        output::line(&nested::text(&model));
+        output::block(&nested::text(&model));
         return Ok(exit::DONE);
     }
     let Some(summary) = task.summary() else {

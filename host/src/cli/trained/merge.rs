@@ -76,15 +76,18 @@ pub(in crate::cli) fn merge(arguments: &MergeArgs) -> Result<u8, StartFailure> {
         );
         return Err(usage(problem, "`--output` names another directory"));
     }
-    let names = (named.as_ref()).and_then(|manifest| Some(manifest.model.as_ref()?.family_names()));
-    let renames = named.map(|manifest| manifest.weights.rename);
-    let names = (&renames.unwrap_or_default(), &names.unwrap_or_default());
-    let merged = adapters::merge_files(&base, adapter, names, directory).map_err(|error| {
-        usage(
-            error.to_string(),
-            "the base must be the one that the adapters were trained beside",
-        )
-    })?;
+    let (model, renames) = match named {
+        Some(manifest) => (manifest.model, manifest.weights.rename),
+        None => Default::default(),
+    };
+    let family = model.map(|model| model.family_names()).unwrap_or_default();
+    let merged =
+        adapters::merge_files(&base, adapter, (&renames, &family), directory).map_err(|error| {
+            usage(
+                error.to_string(),
+                "the base must be the one that the adapters were trained beside",
+            )
+        })?;
     output::line(&format!(
         "{} weights of {} changed by the adapters in {}, {} others replaced:",
         merged.adapted,

@@ -112,6 +112,22 @@ impl PeftConfig {
     }
 }
 
+/// Keys that change what an adapter does, beside those of methods, `use_…`.
+const CHANGING: [&str; 12] = [
+    "rank_pattern",
+    "alpha_pattern",
+    "layer_replication",
+    "lora_bias",
+    "target_parameters",
+    "trainable_token_indices",
+    "loftq_config",
+    "arrow_config",
+    "kasa_config",
+    "velora_config",
+    "monteclora_config",
+    "alora_invocation_tokens",
+];
+
 /// What of a configuration changes what an adapter does, and is not known.
 fn refused(config: &Map<String, Value>) -> Option<String> {
     let is_default = |value: &Value| match value {
@@ -135,20 +151,6 @@ fn refused(config: &Map<String, Value>) -> Option<String> {
             "`init_lora_weights` \"{init}\", by which the base's weights are changed, too"
         ));
     }
-    const CHANGING: [&str; 12] = [
-        "rank_pattern",
-        "alpha_pattern",
-        "layer_replication",
-        "lora_bias",
-        "target_parameters",
-        "trainable_token_indices",
-        "loftq_config",
-        "arrow_config",
-        "kasa_config",
-        "velora_config",
-        "monteclora_config",
-        "alora_invocation_tokens",
-    ];
     let changing = config.iter().find(|(key, value)| {
         let is_method = key.starts_with("use_") && *key != "use_rslora";
         (is_method || CHANGING.contains(&key.as_str())) && !is_default(value)
@@ -215,9 +217,12 @@ pub fn write(
     };
     let directory = run.path().join(ADAPTER);
     run.make_directory(&directory)?;
+    // Of a module that is trained in part PEFT wants all.
+    let trained = trained_modules(parameters);
     let is_own = |name: &str| {
         let found = parameters.get(name);
         found.is_ok_and(|parameter| parameter.role() != ParameterRole::Base)
+            || trained.contains(module_of(name))
     };
     let own: Vec<(String, &candle_core::Tensor)> = named
         .iter()
@@ -237,16 +242,28 @@ pub fn write(
     Ok(())
 }
 
+/// Modules with parameters that are trained beside the adapters.
+fn trained_modules(parameters: &Parameters) -> BTreeSet<&str> {
+    let trained = parameters
+        .iter()
+        .filter(|parameter| parameter.role() == ParameterRole::Trained);
+    trained
+        .map(|parameter| module_of(parameter.name()))
+        .collect()
+}
+
+/// Name of the module that a parameter belongs to.
+fn module_of(parameter: &str) -> &str {
+    parameter
+        .rsplit_once('.')
+        .map_or(parameter, |(module, _)| module)
+}
+
 /// The configuration of the adapters that a model has.
 fn described(parameters: &Parameters, adapters: &Adapters, settings: &PeftConfig) -> PeftConfig {
     let modules = adapters.modules();
     let targets = modules.iter().map(|module| module.name.as_str());
-    let trained = parameters
-        .iter()
-        .filter(|parameter| parameter.role() == ParameterRole::Trained);
-    let trained: BTreeSet<&str> = trained
-        .filter_map(|parameter| Some(parameter.name().rsplit_once('.')?.0))
-        .collect();
+    let trained = trained_modules(parameters);
     PeftConfig {
         target_modules: targets.collect(),
         fan_in_fan_out: !modules.is_empty() && modules.iter().all(|module| module.is_transposed),

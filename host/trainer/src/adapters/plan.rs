@@ -56,9 +56,10 @@ pub fn plan(config: &AdaptConfig, model: &ModelConfig) -> Result<AdapterPlan, Ad
     let width = *rank as f64;
     Ok(AdapterPlan {
         modules: patterns("modules", &modules)?,
-        trained: match train.is_empty() {
-            true => None,
-            false => Some(patterns("train", train)?),
+        trained: if train.is_empty() {
+            None
+        } else {
+            Some(patterns("train", train)?)
         },
         options: AdapterOptions {
             rank: *rank,

@@ -7,6 +7,7 @@
 //! - `form`: serialisation to [`Files`] in memory, and back. `layout`: names of the files. `bytes`: a tensor's bytes
 //!   without a copy.
 //! - `index`: `index.json` with the sizes and SHA-256 of all files. `directory`: one checkpoint on disk.
+//!   `header`: what its header says, without its tensors.
 //! - `store`: the checkpoints of a run, and the link `latest`. `objects`: contents that states refer to, by their hash.
 //!   `best`: the one noted as the best.
 //! - `sound`: validation of the numbers read from a checkpoint. `error`: [`CheckpointError`].
@@ -28,6 +29,7 @@ mod bytes;
 mod directory;
 mod error;
 mod form;
+mod header;
 mod history;
 mod index;
 mod layout;
@@ -60,9 +62,9 @@ pub use directory::{
 };
 pub use error::CheckpointError;
 pub use form::Files;
+pub use header::{data_of, epoch_of};
 pub use history::{HistoryRecord, MOST_RECORDS};
 pub(crate) use layout::tensors;
-pub use objects::{data_of, epoch_of};
 pub use sconce_hooks::metric_board::{PhaseState, WeightsId};
 pub use sconce_hooks::record::{HookRecord, LibraryId};
 pub use section::Section;

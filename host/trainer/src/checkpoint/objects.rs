@@ -14,9 +14,8 @@ use serde::Deserialize;
 use super::directory::hash_of;
 use super::directory::{self, link_all};
 use super::index::Index;
-use super::layout::{HOOKS, STATE, parsed};
-use super::{CheckpointError, CheckpointHeader, Store};
-use crate::data::DataFile;
+use super::layout::{HOOKS, parsed};
+use super::{CheckpointError, Store};
 use sconce_base::held_directory::aside;
 
 /// Directory of contents that no longer have a tag; not allowed as a tag itself.
@@ -29,26 +28,6 @@ struct Refers {
     refers: Vec<CheckpointRef>,
     #[serde(default)]
     absent: bool,
-}
-
-/// Epochs finished when a checkpoint was saved; `None` if it can't be read.
-pub fn epoch_of(directory: &Path) -> Option<u64> {
-    header_of(directory).map(|header| header.progress.epoch)
-}
-
-/// Files that the data of a checkpoint's run were read from; `None` if it can't be read.
-pub fn data_of(directory: &Path) -> Option<Vec<DataFile>> {
-    header_of(directory).map(|header| header.facts.files)
-}
-
-/// Whether a checkpoint has adapters, and not the model that they were trained beside.
-pub(super) fn lacks_base(directory: &Path) -> bool {
-    header_of(directory).is_some_and(|header| header.facts.base.is_some())
-}
-
-fn header_of(directory: &Path) -> Option<CheckpointHeader> {
-    let state = Index::read(directory).ok()?.file(directory, STATE).ok()?;
-    parsed(&state).ok()
 }
 
 /// The references in the states of a checkpoint's hooks.

@@ -12,9 +12,9 @@ use std::path::Path;
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
+use super::header::lacks_base;
 use super::index::Index;
 use super::layout::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
-use super::objects::lacks_base;
 use super::section::Section;
 use super::sound::check_phase;
 use super::{Checkpoint, CheckpointError, CheckpointHeader, PhaseState, WeightsId};

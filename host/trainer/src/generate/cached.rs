@@ -22,14 +22,14 @@ impl Cached {
         rows: &[&[u32]],
     ) -> Result<Vec<Vec<f32>>> {
         let windows: Vec<&[u32]> = rows.iter().map(|row| generator.window(row)).collect();
-        let newest: Option<Vec<u32>> = match self.seen.len() == windows.len() {
-            true => self
-                .seen
+        let newest: Option<Vec<u32>> = if self.seen.len() == windows.len() {
+            self.seen
                 .iter()
                 .zip(&windows)
                 .map(|(seen, window)| newest(seen, window))
-                .collect(),
-            false => None,
+                .collect()
+        } else {
+            None
         };
         let outputs = match (newest, &mut self.cache) {
             (Some(newest), Some(cache)) => {

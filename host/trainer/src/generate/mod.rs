@@ -308,7 +308,8 @@ impl<D: Fn(&[u32]) -> String> Row<D> {
             mut written,
             ..
         } = self;
-        if written.end == TextEnd::Length {
+        // Nothing is held back where a text has ended it.
+        if written.end != TextEnd::Closed {
             let (text, is_end) = stops.push(&stream.finish());
             let text = text
                 + &if is_end {

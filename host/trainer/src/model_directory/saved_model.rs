@@ -311,13 +311,12 @@ impl TrainedModel {
             Targets::Class(_) | Targets::Numbers(_) => vec![batch, width],
         };
         let names = targets.names();
-        let key = match &targets {
-            Targets::Numbers(_) => "targets",
-            _ => {
-                let likely = graph.node("Softmax", &[&y], &[("axis", Attribute::Int(-1))]);
-                graph.output(&likely, "probabilities", ElementType::Float, &shape);
-                "classes"
-            }
+        let key = if let Targets::Numbers(_) = &targets {
+            "targets"
+        } else {
+            let likely = graph.node("Softmax", &[&y], &[("axis", Attribute::Int(-1))]);
+            graph.output(&likely, "probabilities", ElementType::Float, &shape);
+            "classes"
         };
         graph.output(&y, "output", ElementType::Float, &shape);
         let inputs =

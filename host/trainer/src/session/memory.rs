@@ -6,7 +6,7 @@ use sconce_ops::device;
 use sconce_plugin_api::Phase;
 
 use super::StartFailure;
-use super::build::adapter_plan;
+use super::adapt::adapter_plan;
 use super::device::open_device;
 use super::model_failure::{cant_be_built, inputs_of};
 use crate::data::Splits;

@@ -4,6 +4,7 @@
 //! **Parts**
 //!
 //! - `build`: the task, its initial weights, and the optimizer; `prepared`: a run assembled from them
+//! - `adapt`: the adapters that a manifest asks for
 //! - `selection`: leaves out hooks named on the command line
 //! - `references`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
 //!   effect, and the plan that hooks see (`sconce.plan/1`)
@@ -26,6 +27,7 @@
 //! **States**: a manifest file becomes [`Checked`], then [`Prepared`], then [`Ready`]; each step takes the one
 //! before it, and reports all problems that it finds as one [`StartFailure`].
 
+mod adapt;
 mod advice;
 mod build;
 mod changes;

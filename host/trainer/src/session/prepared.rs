@@ -82,10 +82,9 @@ impl Checked {
         let mut files = of_manifest.unwrap_or_default();
         files.extend(task.files());
         let weights = match weights {
-            FirstWeights::Manifest => initial_weights(&manifest, task.as_ref())?,
             // Of a run with adapters, a checkpoint has what is not of the base.
             FirstWeights::Checkpoint if manifest.adapt.is_none() => None,
-            FirstWeights::Checkpoint => initial_weights(&manifest, task.as_ref())?,
+            _ => initial_weights(&manifest, task.as_ref())?,
         };
         check_sampling(&manifest, task.as_ref())?;
         let optimizer = optimizer(&manifest, task.parameters())?;

@@ -62,30 +62,37 @@ pub(super) fn set(
     Ok(comparison)
 }
 
-/// Leaves out what a file need not have for its part, and takes what it must not have as unexpected.
-fn limit_to(part: Part, parameters: &Parameters, found: &mut Comparison) {
+/// Leaves out what a file need not have for its part, and takes what it must not have as unexpected: beside a base it may have
+/// parameters of that, if they are the same.
+fn limit_to(
+    part: Part,
+    parameters: &Parameters,
+    stored: &BTreeMap<String, StoredTensor>,
+    found: &mut Comparison,
+) {
     let role = |name: &str| {
-        parameters
-            .get(name)
-            .map_or_else(|_| ParameterRole::Trained, Parameter::role)
+        let parameter = parameters.get(name);
+        parameter.map_or(ParameterRole::Trained, Parameter::role)
     };
-    match part {
-        Part::Base => found
-            .missing
-            .retain(|(name, _)| role(name) != ParameterRole::Adapter),
-        Part::BesideBase => {
-            (found.missing).retain(|(name, _)| role(name) == ParameterRole::Adapter);
-            let is_base = |name: &str| role(name) == ParameterRole::Base;
-            let (base, own) = std::mem::take(&mut found.matched)
-                .into_iter()
-                .partition(|name| is_base(name));
-            found.matched = own;
-            found.unexpected.extend::<Vec<String>>(base);
-            let misshapen = found.misshapen.iter().map(|(name, ..)| name);
-            (found.unexpected).extend(misshapen.filter(|name| is_base(name)).cloned());
-            found.misshapen.retain(|(name, ..)| !is_base(name));
-        }
+    if part == Part::Base {
+        (found.missing).retain(|(name, _)| role(name) != ParameterRole::Adapter);
+        return;
     }
+    let is_base = |name: &str| role(name) == ParameterRole::Base;
+    let is_same = |name: &str| {
+        let pair = stored.get(name).zip(parameters.get(name).ok());
+        pair.is_some_and(|(stored, own)| stored.is_equal_to(own).unwrap_or(false))
+    };
+    (found.missing).retain(|(name, _)| role(name) == ParameterRole::Adapter);
+    let matched = std::mem::take(&mut found.matched);
+    let (base, own): (Vec<String>, Vec<String>) =
+        matched.into_iter().partition(|name| is_base(name));
+    found.matched = own;
+    let others = base.into_iter().filter(|name| !is_same(name));
+    found.unexpected.extend(others);
+    let misshapen = found.misshapen.iter().map(|(name, ..)| name);
+    (found.unexpected).extend(misshapen.filter(|name| is_base(name)).cloned());
+    found.misshapen.retain(|(name, ..)| !is_base(name));
 }
 
 /// A file's weights by what they are in the model.
@@ -144,8 +151,8 @@ impl<'a> Sorted<'a> {
             .collect();
         let mut found = Comparison::of_shapes(parameters, &shapes);
         found.missing.retain(|(name, _)| !name.ends_with(COUNTED));
-        limit_to(part, parameters, &mut found);
-        self.take_head(&mut found, names);
+        limit_to(part, parameters, &self.named, &mut found);
+        Self::take_head(&mut found, names);
         found.converted = self.converted(parameters, &found.matched);
         found.ignored.clone_from(&self.ignored);
         let present = self.tied.iter();
@@ -164,7 +171,7 @@ impl<'a> Sorted<'a> {
     }
 
     /// Takes the weights of a head that the file has not as new ones, if it has none of the head's.
-    fn take_head(&self, found: &mut Comparison, names: &Names<'_>) {
+    fn take_head(found: &mut Comparison, names: &Names<'_>) {
         if found.matched.iter().any(|name| names.is_of_head(name)) {
             return;
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::text;
+use crate::tokens;
 
 /// Sentences of a small grammar, drawn from the seed: verbs agree with their subjects across nested
 /// brackets.
@@ -30,7 +30,7 @@ impl Default for GrammarConfig {
             train: 2000,
             val: 200,
             test: 200,
-            context: text::context(),
+            context: tokens::context(),
         }
     }
 }

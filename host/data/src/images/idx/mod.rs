@@ -118,7 +118,7 @@ fn in_memory(dimensions: &[u32]) -> Vec<usize> {
 /// Bytes of a file, decompressed if gzipped.
 enum IdxBytes {
     Plain(BufReader<HashingFile>),
-    Gzipped(MultiGzDecoder<BufReader<HashingFile>>),
+    Gzipped(Box<MultiGzDecoder<BufReader<HashingFile>>>),
 }
 
 impl IdxBytes {
@@ -162,7 +162,7 @@ impl IdxFile {
         let file = BufReader::new(HashingFile::new(file));
         Ok(IdxFile {
             reader: if gzipped {
-                IdxBytes::Gzipped(MultiGzDecoder::new(file))
+                IdxBytes::Gzipped(Box::new(MultiGzDecoder::new(file)))
             } else {
                 IdxBytes::Plain(file)
             },

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::split::portion::Portion;
-use crate::text::context;
+use crate::tokens::context;
 
 /// A JSON object on each line: `text` with `label`, to classify; `prompt` with `completion`, of which only the completion
 /// is learnt; or `messages`, of which the assistant's are.

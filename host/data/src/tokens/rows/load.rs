@@ -30,13 +30,13 @@ pub(crate) fn load(
     seed: u64,
 ) -> Result<Fitted<RowsTransform>, DataError> {
     let tokenizer = Tokenizer::open(&base.join(&config.tokenizer))?;
-    load_in(&kept_in()?, Arc::new(tokenizer), config, base, seed)
+    load_in(&kept_in()?, &Arc::new(tokenizer), config, base, seed)
 }
 
 /// As [`load`], with tokens that are kept in this directory.
 pub(in crate::tokens) fn load_in(
     kept: &Path,
-    tokenizer: Arc<Tokenizer>,
+    tokenizer: &Arc<Tokenizer>,
     config: &JsonlConfig,
     base: &Path,
     seed: u64,
@@ -68,7 +68,7 @@ pub(in crate::tokens) fn load_in(
     };
     let rows = |file: &Path| {
         let recipe = Recipe {
-            tokenizer: &tokenizer,
+            tokenizer,
             fields: fields.clone(),
             chat: chat.as_ref(),
             context: config.context,
@@ -87,7 +87,7 @@ pub(in crate::tokens) fn load_in(
         config.context,
         tokenizer.vocabulary(),
         end,
-        Some(Arc::clone(&tokenizer)),
+        Some(Arc::clone(tokenizer)),
     );
     let learnt = RowsTransform::new(tokens, fields.clone(), chat.clone(), classes_of(&store));
     let all = learnt.dataset(store)?;

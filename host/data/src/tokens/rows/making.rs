@@ -160,20 +160,15 @@ pub(super) fn rows_in(
     let new = kept.join(format!("{name}.{}", std::process::id()));
     make(file, recipe, &new)?;
     let renamed = fs::rename(&new, &directory);
-    match RowStore::open(&directory, file)? {
-        Some(store) => {
-            if renamed.is_err() {
-                // Another run was first.
-                drop(fs::remove_dir_all(&new));
-            }
-            Ok(store)
-        }
-        None => {
-            let error = renamed.err();
-            let error = error.unwrap_or_else(|| std::io::Error::other("it has gone"));
-            Err(unwritten(&directory, error))
-        }
+    let Some(store) = RowStore::open(&directory, file)? else {
+        let gone = || std::io::Error::other("it has gone");
+        return Err(unwritten(&directory, renamed.err().unwrap_or_else(gone)));
+    };
+    if renamed.is_err() {
+        // Another run was first.
+        drop(fs::remove_dir_all(&new));
     }
+    Ok(store)
 }
 
 fn make(file: &Path, recipe: &Recipe<'_>, directory: &Path) -> Result<(), DataError> {

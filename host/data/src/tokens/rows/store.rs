@@ -94,14 +94,16 @@ impl RowStore {
             Vec::with_capacity(table.len()),
         );
         let mut last = 0;
-        for [a, b, c, d, e, f, g, h, class @ ..] in table {
-            let end = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+        for row in table {
+            let (end, class) = row.split_at(8);
+            let end = u64::from_le_bytes(end.try_into().unwrap_or_default());
+            let class = u32::from_le_bytes(class.try_into().unwrap_or_default());
             if end < last || end > tokens.length() / 4 {
                 return Err(wrong("a row of its table ends outside of its tokens").into());
             }
             last = end;
             ends.push(end);
-            classes.push(u32::from_le_bytes(*class));
+            classes.push(class);
         }
         Ok(Some(RowStore {
             tokens,

@@ -12,7 +12,7 @@ use crate::{
     tokenize,
 };
 
-fn load(directory: &Path, keys: Value) -> Result<Splits, DataError> {
+fn load(directory: &Path, keys: &Value) -> Result<Splits, DataError> {
     let mut config = json!({"kind": "tokens", "context": 3});
     for (key, value) in keys.as_object().into_iter().flatten() {
         config[key] = value.clone();
@@ -53,7 +53,7 @@ fn windows_go_on_over_files_and_begin_elsewhere_in_each_epoch() {
     let rest: Vec<u8> = (10..40_u32).flat_map(u32::to_be_bytes).collect();
     write(directory.path(), "b.npy", npy(">u4", "(30,)", &rest));
     let keys = json!({"files": ["a.bin", "b.npy"], "vocabulary": 40, "val": {"fraction": 0.25}});
-    let splits = load(directory.path(), keys).expect("data");
+    let splits = load(directory.path(), &keys).expect("data");
     let train = splits.train.as_ref();
     assert_eq!(train.inputs(), Inputs::Tokens(40));
     let targets = TokenTargets {
@@ -98,13 +98,13 @@ fn documents_are_kept_apart() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.bin", u16s([1, 2, 9, 3, 9, 4, 5, 6, 7]));
     let keys = |documents: &str| json!({"files": ["a.bin"], "vocabulary": 10, "context": 4, "documents": documents});
-    let error = load(directory.path(), keys("separate"))
+    let error = load(directory.path(), &keys("separate"))
         .err()
         .expect("no end");
     assert!(error.to_string().contains("`data.end`"), "{error}");
     let mut keys = keys("separate");
     keys["end"] = json!(9);
-    let data = load(directory.path(), keys).expect("data");
+    let data = load(directory.path(), &keys).expect("data");
     assert_eq!(data.train.targets().ignored(), Some(TokenTargets::IGNORED));
     let plain = data.train.plain().expect("windows without offsets");
     let batch = plain.gather(&[0], 0).expect("a batch");
@@ -185,15 +185,12 @@ fn what_is_wrong_is_reported_with_file_and_place() {
         (of(json!(["empty"])), vec!["tokens.json", "sconce tokenize"]),
         (of(json!(["index"])), vec!["tokens.json", "missing field"]),
     ] {
-        let error = load(path, keys.clone())
-            .err()
-            .expect("it is wrong")
-            .to_string();
+        let error = load(path, &keys).err().expect("it is wrong").to_string();
         for word in words {
             assert!(error.contains(word), "{keys}: {error}");
         }
     }
-    let data = load(path, of(json!(["middle.bin"]))).expect("its ends are right");
+    let data = load(path, &of(json!(["middle.bin"]))).expect("its ends are right");
     let all = order::natural(data.train.len());
     let error = data.train.gather(&all, 0).expect_err("the middle is not");
     assert!(
@@ -217,15 +214,15 @@ fn directories_of_tokens_say_what_they_are() {
         end: Some(0),
         threads: 1,
     };
-    tokenize(&gpt2(), &[text.clone()], &options, |_, _| ()).expect("tokens");
-    let splits = load(path, json!({"files": ["tokens"]})).expect("data");
+    tokenize(&gpt2(), std::slice::from_ref(&text), &options, |_, _| ()).expect("tokens");
+    let splits = load(path, &json!({"files": ["tokens"]})).expect("data");
     assert_eq!(splits.train.inputs(), Inputs::Tokens(320));
     let bytes = splits.train.class_bytes().expect("known");
     assert_eq!((bytes.len(), bytes[0]), (320, 0));
     // A model's vocabulary may be larger than its tokenizer's, not smaller.
-    let padded = load(path, json!({"files": ["tokens"], "vocabulary": 384})).expect("data");
+    let padded = load(path, &json!({"files": ["tokens"], "vocabulary": 384})).expect("data");
     assert_eq!(padded.train.class_bytes().expect("known").len(), 384);
-    assert!(load(path, json!({"files": ["tokens"], "vocabulary": 256})).is_err());
+    assert!(load(path, &json!({"files": ["tokens"], "vocabulary": 256})).is_err());
 
     // What is kept with a model reads text, tokens and directories alike.
     let files = splits.preprocessing.to_files();
@@ -258,7 +255,7 @@ fn directories_of_tokens_say_what_they_are() {
     let index = path.join("tokens").join("tokens.json");
     let content = fs::read_to_string(&index).expect("an index");
     fs::write(&index, content.replace("\"a.bin\"", "\"../a.bin\"")).expect("written");
-    let error = load(path, json!({"files": ["tokens"]}))
+    let error = load(path, &json!({"files": ["tokens"]}))
         .err()
         .expect("outside");
     assert!(
@@ -269,7 +266,7 @@ fn directories_of_tokens_say_what_they_are() {
     fs::write(&index, content).expect("written");
     let other = serde_json::to_vec(&json_of("llama")).expect("JSON");
     fs::write(path.join("tokens").join("tokenizer.json"), other).expect("written");
-    let error = load(path, json!({"files": ["tokens"]}))
+    let error = load(path, &json!({"files": ["tokens"]}))
         .err()
         .expect("another");
     assert!(error.to_string().contains("another tokenizer"), "{error}");

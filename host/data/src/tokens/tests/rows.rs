@@ -1,6 +1,6 @@
 //! The data kind `jsonl`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,21 +11,22 @@ use crate::tokens::tokenizer::Tokenizer;
 use crate::{DataError, Dataset, Targets, TokenTargets};
 
 fn lines(rows: &[Value]) -> String {
-    rows.iter().map(|row| format!("{row}\n")).collect()
+    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+    rows.join("\n") + "\n"
 }
 
 fn rows(
     kept: &Path,
-    file: &PathBuf,
+    file: &Path,
     tokenizer: Tokenizer,
-    keys: Value,
+    keys: &Value,
 ) -> Result<Arc<dyn Dataset>, DataError> {
     let mut config = json!({"file": file, "tokenizer": "", "context": 8});
     for (key, value) in keys.as_object().into_iter().flatten() {
         config[key] = value.clone();
     }
     let config: JsonlConfig = serde_json::from_value(config).expect("a config");
-    let fitted = load_in(kept, Arc::new(tokenizer), &config, Path::new(""), 1)?;
+    let fitted = load_in(kept, &Arc::new(tokenizer), &config, Path::new(""), 1)?;
     Ok(fitted.train)
 }
 
@@ -38,7 +39,7 @@ fn completions_are_learnt_and_prompts_are_not() {
         json!({"prompt": "qqqqqqq", "completion": "zzzzz"}),
     ]);
     let file = write(directory.path(), "a.jsonl", content);
-    let data = rows(directory.path(), &file, gpt2(), json!({})).expect("rows");
+    let data = rows(directory.path(), &file, gpt2(), &json!({})).expect("rows");
     let targets = TokenTargets {
         vocabulary: 320,
         are_masked: true,
@@ -83,7 +84,7 @@ fn texts_have_the_classes_of_their_labels() {
     ]);
     let file = write(directory.path(), "a.jsonl", content);
     let bert = || tokenizer_of(&json_of("bert")).expect("a tokenizer");
-    let data = rows(directory.path(), &file, bert(), json!({"text": "s"})).expect("rows");
+    let data = rows(directory.path(), &file, bert(), &json!({"text": "s"})).expect("rows");
     assert_eq!(data.class_names(), ["9", "10"]);
     let batch = data.gather(&[0, 1, 2], 0).expect("a batch");
     let inputs: Vec<Vec<u32>> = batch.inputs.to_vec2().expect("tokens");
@@ -133,7 +134,7 @@ fn bad_rows_are_reported_with_their_lines() {
         ),
     ] {
         let file = write(directory.path(), "a.jsonl", &content);
-        let error = rows(directory.path(), &file, gpt2(), keys);
+        let error = rows(directory.path(), &file, gpt2(), &keys);
         let error = error.err().expect(words).to_string();
         assert!(error.contains(words), "{words}: {error}");
     }
@@ -156,7 +157,7 @@ fn answers_of_conversations_are_learnt() {
     ]);
     let file = write(directory.path(), "a.jsonl", content);
     let keys = |name: &str| json!({"template": directory.path().join(name), "context": 200});
-    let data = rows(directory.path(), &file, gpt2(), keys("chat.json")).expect("rows");
+    let data = rows(directory.path(), &file, gpt2(), &keys("chat.json")).expect("rows");
     assert_eq!(data.len(), 1);
     let batch = data.gather(&[0], 0).expect("a batch");
     let (inputs, targets): (Vec<Vec<u32>>, Vec<Vec<u32>>) = (
@@ -183,12 +184,12 @@ fn answers_of_conversations_are_learnt() {
         ("{% if %}", "not valid"),
     ] {
         write(directory.path(), "bad.json", config(template).to_string());
-        let error = rows(directory.path(), &file, gpt2(), keys("bad.json"));
+        let error = rows(directory.path(), &file, gpt2(), &keys("bad.json"));
         let error = error.err().expect(words).to_string();
         assert!(error.contains(words), "{error}");
     }
     write(directory.path(), "bad.json", "{}");
-    let error = rows(directory.path(), &file, gpt2(), keys("bad.json"));
+    let error = rows(directory.path(), &file, gpt2(), &keys("bad.json"));
     assert!(
         error
             .err()

@@ -16,6 +16,9 @@ pub(in crate::tokens) const END: &str = "<|endoftext|>";
 /// Most bytes of text to learn from: the library counts pairs in 32 bits.
 pub(in crate::tokens) const MOST_TEXT: u64 = 1 << 31;
 
+/// Bytes in, pairs of them, bytes out.
+type Learnt = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, ByteLevel, ByteLevel>;
+
 /// Learns a tokenizer with a vocabulary of `size` from pieces of text.
 ///
 /// # Errors
@@ -27,7 +30,6 @@ pub(in crate::tokens) fn train(
 ) -> Result<Tokenizer, String> {
     tokenizers::utils::parallelism::set_parallelism(false);
     let bytes = ByteLevel::default().add_prefix_space(false);
-    type Learnt = TokenizerImpl<BPE, NormalizerWrapper, ByteLevel, ByteLevel, ByteLevel>;
     let mut learnt = Learnt::new(BPE::default());
     learnt.with_pre_tokenizer(Some(bytes));
     learnt.with_decoder(Some(ByteLevel::default()));

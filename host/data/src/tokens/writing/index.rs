@@ -45,6 +45,7 @@ pub(in crate::tokens) struct TokenIndex {
 /// A file of tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "they are keys of a file")]
 pub(in crate::tokens) struct Source {
     /// Its name in the directory.
     pub(in crate::tokens) file: String,

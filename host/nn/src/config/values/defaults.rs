@@ -1,5 +1,10 @@
 //! Defaults that several kinds of layers have in common.
 
+#![expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks by reference whether an option is left out"
+)]
+
 use crate::{Activation, Extent};
 
 pub(in crate::config) fn yes() -> bool {

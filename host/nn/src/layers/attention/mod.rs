@@ -1,6 +1,6 @@
 //! Multi-head self-attention.
 //!
-//! `options`: what an attention is made of. `projections`: to queries, keys and values. `visible`: which keys a query sees.
+//! `options`: what an attention is made of. `projections`: to queries, keys and values; `rotary`: their positions. `visible`: which keys a query sees.
 //! `onnx`: its operations for other programs.
 
 mod onnx;
@@ -8,13 +8,14 @@ mod options;
 mod projections;
 #[cfg(test)]
 mod reference_tests;
+mod rotary;
 #[cfg(test)]
 mod tests;
 mod visible;
 
 use candle_core::{Result, Tensor};
 
-use super::{Layer, Linear, RmsNorm, Rotary};
+use super::{Layer, Linear, RmsNorm};
 use crate::Pass;
 use crate::onnx::{Graph, OnnxError, Value};
 use crate::ops::{self, AttentionDropout, AttentionInputs, AttentionTerms};
@@ -23,6 +24,7 @@ pub use options::{
     AttentionOptions, AttentionProjections, HeadSizes, ProjectionOptions, QueryNormOptions,
 };
 use projections::Projections;
+pub use rotary::Rotary;
 use visible::{Sight, visible_keys};
 
 /// Multi-head self-attention (Vaswani et al., 2017): projections to queries, keys and values, and one of the concatenated heads.

@@ -120,14 +120,15 @@ impl crate::layers::Rotary {
         });
         let first = graph.narrow(x, 3, 0, pairs);
         let second = graph.narrow(x, 3, pairs, pairs);
-        let mut product = |x: &Value, factor: &Value| graph.of_two("Mul", x, factor);
-        let [a, b, c, d] = [
-            product(&first, &cosines),
-            product(&second, &sines),
-            product(&second, &cosines),
-            product(&first, &sines),
+        let mut turned = |operator, [one, other]: [&Value; 2]| {
+            let along = graph.of_two("Mul", one, &cosines);
+            let across = graph.of_two("Mul", other, &sines);
+            graph.of_two(operator, &along, &across)
+        };
+        let mut parts = vec![
+            turned("Sub", [&first, &second]),
+            turned("Add", [&second, &first]),
         ];
-        let mut parts = vec![graph.of_two("Sub", &a, &b), graph.of_two("Add", &c, &d)];
         if each > 2 * pairs {
             parts.push(graph.narrow(x, 3, 2 * pairs, each - 2 * pairs));
         }

@@ -35,9 +35,10 @@ pub(super) fn visible_keys(
     }
     let is_wide = sight.window.is_none_or(|window| window >= keys);
     if visibility.is_none() && starts.is_none() && is_wide {
-        return Ok(match sight.causal {
-            true => VisibleKeys::Causal,
-            false => VisibleKeys::All,
+        return Ok(if sight.causal {
+            VisibleKeys::Causal
+        } else {
+            VisibleKeys::All
         });
     }
     let first = keys - queries;

@@ -59,12 +59,13 @@ fn close(found: &Tensor, expected: &[f64], what: &str) {
 fn compare(case: &Case) {
     let what = serde_json::to_string(&case.layers).expect("JSON");
     let x = batch(&case.x.values, &case.x.shape);
-    let (input, x) = match case.x.tokens {
-        true => (
+    let (input, x) = if case.x.tokens {
+        (
             Signal::tokens(case.x.shape[0], 7),
             x.to_dtype(DType::U32).expect("tokens"),
-        ),
-        false => (Signal::numbers(case.x.shape.clone()), x),
+        )
+    } else {
+        (Signal::numbers(case.x.shape.clone()), x)
     };
     let mut parameters = Parameters::new(1, DType::F64, &ops::device::for_tests());
     let network = untargeted(&case.layers, &mut parameters, &input).expect("a model");
@@ -72,7 +73,7 @@ fn compare(case: &Case) {
     let mut expected: Vec<&String> = case.parameters.keys().collect();
     let mut names: Vec<&str> = parameters
         .iter()
-        .map(|parameter| parameter.name())
+        .map(sconce_parameters::Parameter::name)
         .collect();
     expected.sort_unstable();
     names.sort_unstable();

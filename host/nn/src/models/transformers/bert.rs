@@ -1,9 +1,9 @@
 //! BERT (Devlin et al., 2019).
 
-use super::config::{Head, Shapes, TransformersError};
 use super::family::{Family, FamilyNames, TiedName, pairs, texts};
 use super::keys::Keys;
 use super::parts::{activation, dropout, head, layer_norm, linear, normal, residual, tied_head};
+use super::terms::{Head, Shapes, TransformersError};
 use crate::{
     Activation, AttentionConfig, Combination, EmbeddingConfig, InitConfig, LayerConfig,
     ParallelConfig, PositionEmbeddingConfig, ProjectionNames, RepeatConfig, SelectConfig,
@@ -127,9 +127,10 @@ fn embeddings(
     let words = EmbeddingConfig {
         width,
         tokens: Some(keys.size("vocab_size", 30_522)?),
-        padding: match keys.is_null("pad_token_id") {
-            true => None,
-            false => Some(keys.token("pad_token_id")?.unwrap_or(0)),
+        padding: if keys.is_null("pad_token_id") {
+            None
+        } else {
+            Some(keys.token("pad_token_id")?.unwrap_or(0))
         },
         init,
         ..EmbeddingConfig::default()

@@ -7,8 +7,10 @@ use sconce_base::regular_file::read_at_most;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::family::{Family, FamilyNames};
+use super::families;
+use super::family::FamilyNames;
 use super::keys::Keys;
+use super::terms::{Head, Shapes, TransformersError};
 use crate::{LayerConfig, Signal, Targets};
 
 /// Most bytes of a `config.json`: labels of a hundred thousand classes fit.
@@ -37,133 +39,6 @@ pub enum ConfigSource {
     File(PathBuf),
     /// The object itself.
     Object(Map<String, Value>),
-}
-
-/// What a model ends with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Head {
-    /// A number for each token at each position.
-    Language,
-    /// A number for each class or target of a sample.
-    Classification,
-    /// Nothing: the outputs are the vectors of the last block.
-    None,
-}
-
-impl Head {
-    fn for_targets(targets: &Targets) -> Head {
-        match targets {
-            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => Head::Language,
-            Targets::Class(_) | Targets::Numbers(_) => Head::Classification,
-        }
-    }
-}
-
-/// Why a `config.json` describes no model that can be built.
-#[derive(Debug, thiserror::Error)]
-pub enum TransformersError {
-    /// The file can't be read.
-    #[error("`{}` can't be read: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file has no JSON object.
-    #[error("`{}` is not a `config.json`: {reason}", path.display())]
-    NoObject {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The file was not read when the manifest was.
-    #[error("`{}` has not been read: `TransformersConfig::read` comes first", .0.display())]
-    NotRead(PathBuf),
-    /// `model_type` is missing.
-    #[error("the model's `config.json` has no `model_type`; families are `{known}`")]
-    NoFamily {
-        /// All families.
-        known: String,
-    },
-    /// `model_type` is of no family here.
-    #[error(
-        "the `model_type` of the model's `config.json` is `{found}`, and families are `{known}`"
-    )]
-    UnknownFamily {
-        /// The value.
-        found: String,
-        /// All families.
-        known: String,
-    },
-    /// A value is none that the key can have.
-    #[error("`{key}` of the model's `config.json` is {found}; it must be {wanted}")]
-    Value {
-        /// The key.
-        key: String,
-        /// What it can have.
-        wanted: String,
-        /// The value.
-        found: String,
-    },
-    /// A value means something that can't be built.
-    #[error("`{key}` of the model's `config.json` is {found}, which is not supported: {reason}")]
-    Refused {
-        /// The key.
-        key: String,
-        /// The value.
-        found: String,
-        /// What is in the way.
-        reason: String,
-    },
-    /// The samples are not what the model takes.
-    #[error("the model takes {wanted}, by its `config.json`, and the data has {found}")]
-    Samples {
-        /// What the model takes.
-        wanted: String,
-        /// What the data has.
-        found: String,
-    },
-    /// The family has no such head.
-    #[error("the family has no head for `language`: take `classification` or `none`")]
-    NoLanguage,
-}
-
-/// What a model is built for.
-pub(super) struct Shapes<'a> {
-    pub(super) input: &'a Signal,
-    pub(super) head: Head,
-    pub(super) recompute: bool,
-}
-
-impl Shapes<'_> {
-    /// Checks that samples are images of these channels, and of this side if it matters.
-    pub(super) fn expect_images(
-        &self,
-        channels: usize,
-        side: Option<usize>,
-    ) -> Result<(), TransformersError> {
-        let fits = match (&self.input.shape[..], side) {
-            (&[found, height, width], Some(side)) => {
-                (found, height, width) == (channels, side, side)
-            }
-            (&[found, ..], None) => found == channels && self.input.shape.len() == 3,
-            _ => false,
-        };
-        if fits {
-            return Ok(());
-        }
-        let wanted = match side {
-            Some(side) => format!("images of shape [{channels}, {side}, {side}]"),
-            None => format!("images of {channels} channels"),
-        };
-        Err(TransformersError::Samples {
-            wanted,
-            found: self.input.to_string(),
-        })
-    }
 }
 
 impl TransformersConfig {
@@ -213,14 +88,14 @@ impl TransformersConfig {
         targets: &Targets,
     ) -> Result<Vec<LayerConfig>, TransformersError> {
         let values = self.values()?;
-        let family = Family::of(values)?;
+        let family = families::of(values)?;
         family.check(values)?;
         let shapes = Shapes {
             input,
             head: self.head.unwrap_or_else(|| Head::for_targets(targets)),
             recompute: self.recompute,
         };
-        (family.layers)(&Keys::new(family, values), &shapes)
+        (family.layers)(&Keys::new(family.used, values), &shapes)
     }
 
     /// Returns a warning for each key of the `config.json` that nothing is known of: whether it changes the model is unclear.
@@ -228,7 +103,7 @@ impl TransformersConfig {
         let Ok(values) = self.values() else {
             return Vec::new();
         };
-        let Ok(family) = Family::of(values) else {
+        let Ok(family) = families::of(values) else {
             return Vec::new();
         };
         let near = |key: &str| match sconce_base::nearest::nearest(key, family.used_and_refused()) {
@@ -247,7 +122,7 @@ impl TransformersConfig {
 
     /// Patterns of the modules that PEFT gives adapters in models of the family; none if it has none for it.
     pub fn adapted_modules(&self) -> &'static [&'static str] {
-        let family = self.values().and_then(Family::of);
+        let family = self.values().and_then(families::of);
         match family.map(|family| family.model_type) {
             Ok("gpt2") => &["*.c_attn"],
             Ok("llama" | "mistral" | "qwen2" | "qwen3") => &["*.q_proj", "*.v_proj"],
@@ -260,9 +135,9 @@ impl TransformersConfig {
     pub fn names(&self) -> FamilyNames {
         let family = self
             .values()
-            .and_then(|values| Ok((Family::of(values)?, values)));
+            .and_then(|values| Ok((families::of(values)?, values)));
         match family {
-            Ok((family, values)) => (family.names)(&Keys::new(family, values)),
+            Ok((family, values)) => (family.names)(&Keys::new(family.used, values)),
             Err(_) => FamilyNames::default(),
         }
     }

@@ -1,9 +1,9 @@
 //! `ConvNeXt` (Liu et al., 2022).
 
-use super::config::{Head, Shapes, TransformersError};
 use super::family::{Family, FamilyNames, texts};
 use super::keys::Keys;
 use super::parts::{activation, head, layer_norm, linear, normal};
+use super::terms::{Head, Shapes, TransformersError};
 use crate::{
     AdaptivePoolConfig, Conv2dConfig, DropPathConfig, Extent, InitConfig, LayerConfig, LayerKind,
     Plain, ResidualConfig, ScaleConfig, TransposeConfig,
@@ -74,7 +74,7 @@ fn layers(keys: &Keys<'_>, shapes: &Shapes<'_>) -> Result<Vec<LayerConfig>, Tran
         for number in 0..depth {
             let name = format!("convnext.encoder.stages.{stage}.layers.{number}");
             // From none in the first block to all of it in the last.
-            let dropped = most * before as f64 / (total - 1).max(1) as f64;
+            let dropped = most * f64::from(before) / (total - 1).max(1) as f64;
             let block = ResidualConfig {
                 recompute: shapes.recompute,
                 ..ResidualConfig::new(block(keys, channels, dropped, init)?)

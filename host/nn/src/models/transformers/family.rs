@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::config::{Shapes, TransformersError};
 use super::keys::Keys;
-use super::{bert, convnext, gpt2, llama, resnet, vit};
+use super::terms::{Shapes, TransformersError};
 use crate::LayerConfig;
 
 /// A family of models: those of one `model_type`.
@@ -22,19 +21,6 @@ pub(super) struct Family {
     /// The names in files of its weights.
     pub(super) names: fn(&Keys<'_>) -> FamilyNames,
 }
-
-/// All families.
-static FAMILIES: &[&Family] = &[
-    &gpt2::GPT2,
-    &llama::LLAMA,
-    &llama::MISTRAL,
-    &llama::QWEN2,
-    &llama::QWEN3,
-    &bert::BERT,
-    &vit::VIT,
-    &resnet::RESNET,
-    &convnext::CONVNEXT,
-];
 
 /// Keys of every `config.json` that have no effect on the layers: names, versions, tokens that the tokenizer knows, and settings of
 /// generation.
@@ -125,28 +111,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 impl Family {
-    /// The family of a `config.json`.
-    pub(super) fn of(values: &Map<String, Value>) -> Result<&'static Family, TransformersError> {
-        let known = || {
-            FAMILIES
-                .iter()
-                .map(|family| family.model_type)
-                .collect::<Vec<_>>()
-        };
-        let Some(found) = values.get("model_type").and_then(Value::as_str) else {
-            return Err(TransformersError::NoFamily {
-                known: known().join("`, `"),
-            });
-        };
-        let family = FAMILIES.iter().find(|family| family.model_type == found);
-        family
-            .copied()
-            .ok_or_else(|| TransformersError::UnknownFamily {
-                found: found.chars().take(60).collect(),
-                known: known().join("`, `"),
-            })
-    }
-
     /// Refuses values that mean something that is not here.
     pub(super) fn check(&self, values: &Map<String, Value>) -> Result<(), TransformersError> {
         for (key, value) in values {
@@ -155,7 +119,7 @@ impl Family {
             };
             let only: Value = serde_json::from_str(only).unwrap_or(Value::Null);
             if !value.is_null() && *value != only {
-                return Err(Keys::new(self, values).refused(key, reason));
+                return Err(Keys::new(self.used, values).refused(key, reason));
             }
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! GPT-2 (Radford et al., 2019).
 
-use super::config::{Head, Shapes, TransformersError};
 use super::family::{Family, FamilyNames, TiedName, texts};
 use super::keys::Keys;
 use super::parts::{
     activation, dropout, head, layer_norm, normal, residual, sequential, tied_head,
 };
+use super::terms::{Head, Shapes, TransformersError};
 use crate::{
     AttentionConfig, EmbeddingConfig, InitConfig, LayerConfig, LinearConfig, NamedPosition,
     PackedNames, PositionEmbeddingConfig, ProjectionNames, RepeatConfig, SelectConfig,
@@ -55,9 +55,10 @@ fn names(keys: &Keys<'_>) -> FamilyNames {
         spellings: Vec::new(),
         // Masks, which the first files have among the weights.
         ignored: texts(&["*.attn.bias", "*.attn.masked_bias", "score.*"]),
-        tied: match is_tied {
-            true => vec![TiedName::head("lm_head.weight", "transformer.wte.weight")],
-            false => Vec::new(),
+        tied: if is_tied {
+            vec![TiedName::head("lm_head.weight", "transformer.wte.weight")]
+        } else {
+            Vec::new()
         },
         head: texts(&["score.weight"]),
     }

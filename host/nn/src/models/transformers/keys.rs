@@ -2,28 +2,28 @@
 
 use serde_json::{Map, Value};
 
-use super::config::TransformersError;
-use super::family::Family;
+use super::terms::TransformersError;
 
 /// Most repetitions of a block that a configuration can ask for.
 const MOST_BLOCKS: usize = 10_000;
 
 /// The values of a `config.json`, read with the defaults of the family's class: a file may lack keys, and `null` is like none.
 pub(super) struct Keys<'a> {
-    family: &'a Family,
+    /// Those that the family lists as used.
+    used: &'static [&'static str],
     values: &'a Map<String, Value>,
 }
 
 type Read<T> = Result<T, TransformersError>;
 
 impl<'a> Keys<'a> {
-    pub(super) fn new(family: &'a Family, values: &'a Map<String, Value>) -> Keys<'a> {
-        Keys { family, values }
+    pub(super) fn new(used: &'static [&'static str], values: &'a Map<String, Value>) -> Keys<'a> {
+        Keys { used, values }
     }
 
     /// The value of a key that the family lists as used; none if it is missing or `null`.
     pub(super) fn value(&self, key: &str) -> Option<&'a Value> {
-        debug_assert!(self.family.used.contains(&key), "`{key}` is not listed");
+        debug_assert!(self.used.contains(&key), "`{key}` is not listed");
         self.values.get(key).filter(|value| !value.is_null())
     }
 

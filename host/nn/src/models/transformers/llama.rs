@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::config::{Head, Shapes, TransformersError};
 use super::family::{Family, FamilyNames, TiedName, texts};
 use super::keys::Keys;
 use super::parts::{activation, head, normal, residual, rms_norm, sequential, tied_head};
+use super::terms::{Head, Shapes, TransformersError};
 use crate::{
     AttentionConfig, Combination, EmbeddingConfig, InitConfig, LayerConfig, LinearConfig,
     NamedPosition, ParallelConfig, ProjectionBias, ProjectionBiases, ProjectionNames,
@@ -135,12 +135,13 @@ fn names(keys: &Keys<'_>) -> FamilyNames {
         spellings: Vec::new(),
         // Frequencies, which files of transformers 4 have among the weights.
         ignored: texts(&["*.rotary_emb.inv_freq", "score.*"]),
-        tied: match is_tied {
-            true => vec![TiedName::head(
+        tied: if is_tied {
+            vec![TiedName::head(
                 "lm_head.weight",
                 "model.embed_tokens.weight",
-            )],
-            false => Vec::new(),
+            )]
+        } else {
+            Vec::new()
         },
         head: texts(&["score.weight"]),
     }
@@ -214,12 +215,13 @@ fn attention(
             ..QueryNormConfig::default()
         }),
         dropout: keys.fraction("attention_dropout", 0.0)?,
-        bias: match variant.biased {
-            true => ProjectionBias::Each(ProjectionBiases {
+        bias: if variant.biased {
+            ProjectionBias::Each(ProjectionBiases {
                 output: false,
                 ..ProjectionBiases::default()
-            }),
-            false => ProjectionBias::All(has_bias),
+            })
+        } else {
+            ProjectionBias::All(has_bias)
         },
         init,
         projections: ProjectionNames::Separate(SeparateNames {
@@ -293,7 +295,7 @@ fn rotary(keys: &Keys<'_>) -> Result<RotaryAngles, TransformersError> {
             return Err(keys.refused(key, reason));
         }
     };
-    if number("partial_rotary_factor").is_some_and(|share| share != 1.0) {
+    if number("partial_rotary_factor").is_some_and(|share| share < 1.0) {
         return Err(keys.refused(key, "the family turns all elements of its heads"));
     }
     if base <= 1.0 {

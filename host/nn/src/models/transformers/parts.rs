@@ -6,6 +6,7 @@ use crate::{
 };
 
 /// A normal distribution, with the `initializer_range` of a configuration.
+#[expect(clippy::unnecessary_wraps, reason = "it is the option of a layer")]
 pub(super) fn normal(std: f64) -> Option<InitConfig> {
     Some(InitConfig::Normal { mean: 0.0, std })
 }

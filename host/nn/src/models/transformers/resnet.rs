@@ -1,9 +1,9 @@
 //! Residual networks (He et al., 2016), with the names of `transformers`; the kind `resnet` has torchvision's.
 
-use super::config::{Head, Shapes, TransformersError};
 use super::family::{Family, FamilyNames, texts};
 use super::keys::Keys;
 use super::parts::{activation, head, sequential};
+use super::terms::{Head, Shapes, TransformersError};
 use crate::{
     Activation, AdaptivePoolConfig, BatchNormConfig, Conv2dConfig, Extent, InitConfig, LayerConfig,
     LayerKind, Plain, PoolConfig, ResidualConfig,
@@ -138,9 +138,10 @@ impl Block {
             ]
             .concat()
         };
-        let shortcut = match inputs != outputs || stride != 1 {
-            true => convolution("shortcut", (outputs, 1, stride), None),
-            false => Vec::new(),
+        let shortcut = if inputs != outputs || stride != 1 {
+            convolution("shortcut", (outputs, 1, stride), None)
+        } else {
+            Vec::new()
         };
         ResidualConfig {
             shortcut,

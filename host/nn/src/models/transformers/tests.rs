@@ -1,4 +1,4 @@
-//! The families compared with `transformers`, by tests/reference/transformers_models.py.
+//! The families compared with `transformers`, by `tests/reference/transformers_models.py`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,19 +64,19 @@ fn shapes(name: &str, reference: &Reference) -> (Signal, Targets) {
         3 => Targets::ClassPerPosition(classes),
         _ => Targets::Class(classes),
     };
-    let input = match case.inputs.get("pixel_values") {
-        Some(images) => Signal::numbers(&images.shape[1..]),
-        None => {
-            let longest = reference
-                .cases
-                .iter()
-                .map(|case| case.inputs["input_ids"].shape[1]);
-            let length = longest.max().expect("a case");
-            let tokens = Signal::tokens(length, 40).up_to();
-            match name.starts_with("bert") {
-                true => tokens.with("token_types", Signal::tokens(length, 2).up_to()),
-                false => tokens,
-            }
+    let input = if let Some(images) = case.inputs.get("pixel_values") {
+        Signal::numbers(&images.shape[1..])
+    } else {
+        let longest = reference
+            .cases
+            .iter()
+            .map(|case| case.inputs["input_ids"].shape[1]);
+        let length = longest.max().expect("a case");
+        let tokens = Signal::tokens(length, 40).up_to();
+        if name.starts_with("bert") {
+            tokens.with("token_types", Signal::tokens(length, 2).up_to())
+        } else {
+            tokens
         }
     };
     (input, targets)
@@ -118,7 +118,7 @@ fn loaded(name: &str, reference: &Reference, dtype: DType) -> (Network, Paramete
     let mut wanted: Vec<&str> = weights.keys().map(String::as_str).collect();
     let mut found: Vec<&str> = parameters
         .iter()
-        .map(|parameter| parameter.name())
+        .map(sconce_parameters::Parameter::name)
         .collect();
     wanted.sort_unstable();
     found.sort_unstable();
@@ -168,9 +168,10 @@ fn agree_losses(name: &str) {
     let Reference { cases, training } = reference(name);
     let reference = Reference { cases, training };
     // Batch norms of a few numbers per channel make more of roundings than 20 steps of other layers.
-    let dtype = match name.starts_with("resnet") {
-        true => DType::F64,
-        false => DType::F32,
+    let dtype = if name.starts_with("resnet") {
+        DType::F64
+    } else {
+        DType::F32
     };
     let (network, parameters, targets) = loaded(name, &reference, dtype);
     let optimizer = json!({"kind": "adamw", "learning_rate": 1e-3, "weight_decay": 0.01});

@@ -1,9 +1,9 @@
 //! The vision transformer (Dosovitskiy et al., 2021), with a class token.
 
-use super::config::{Head, Shapes, TransformersError};
 use super::family::{Family, FamilyNames, pairs, texts};
 use super::keys::Keys;
 use super::parts::{activation, dropout, head, layer_norm, linear, normal, residual};
+use super::terms::{Head, Shapes, TransformersError};
 use crate::{
     AttentionConfig, Conv2dConfig, Extent, InitConfig, LayerConfig, LayerKind, Plain,
     PositionEmbeddingConfig, ProjectionBias, ProjectionBiases, ProjectionNames, RepeatConfig,

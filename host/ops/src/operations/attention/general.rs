@@ -130,7 +130,10 @@ impl<T: Number> GeneralAttention<'_, T> {
         (weights, seen): (&mut [T], &[(usize, usize)]),
         change: impl Fn(&mut T, bool),
     ) {
-        let (threshold, index) = (dropout.threshold(), head.row * self.sizes.heads + head.head);
+        let (threshold, index) = (
+            dropout.threshold(),
+            head.row * self.sizes.heads + head.of_queries,
+        );
         let rows = weights.chunks_exact_mut(self.sizes.keys).zip(seen);
         for (query, (row, &(begin, end))) in rows.enumerate() {
             let (low, high) = dropout.row(index, query);
@@ -146,14 +149,14 @@ impl<T: Number> GeneralAttention<'_, T> {
         &self,
         head: Head,
         [q, k]: [HeadPart<'a, T>; 2],
-        memory: (&'a mut Vec<T>, &'a mut Vec<T>),
+        (of_queries, of_keys): (&'a mut Vec<T>, &'a mut Vec<T>),
     ) -> [HeadPart<'a, T>; 2] {
         let each = self.sizes.each;
         match &self.turning {
             None => [q, k],
             Some(turning) => [
-                turning.turned(q, head.row, each, memory.0),
-                turning.turned(k, head.row, each, memory.1),
+                turning.turned(q, head.row, each, of_queries),
+                turning.turned(k, head.row, each, of_keys),
             ],
         }
     }
@@ -176,8 +179,8 @@ impl<T: Number> GeneralAttention<'_, T> {
                 let [queries_here, keys_here] = self.turned(
                     head,
                     [
-                        q.head(head.row, head.head, each),
-                        k.head(head.row, head.kv_head, each),
+                        q.head(head.row, head.of_queries, each),
+                        k.head(head.row, head.of_keys, each),
                     ],
                     (&mut scratch.turned_queries, &mut scratch.turned_keys),
                 );
@@ -199,7 +202,7 @@ impl<T: Number> GeneralAttention<'_, T> {
                     );
                 }
                 let weights = Matrix::new(&*weights, queries, keys);
-                let values = v.head(head.row, head.kv_head, each).matrix(keys, each);
+                let values = v.head(head.row, head.of_keys, each).matrix(keys, each);
                 let slots = &mut scratch.product.slots()[..queries * each];
                 let mixed = multiply_uninit(slots, weights, values);
                 y.write_next(|row, y| {
@@ -235,14 +238,14 @@ impl<T: Number> GeneralAttention<'_, T> {
             for index in region::range(batch * kv_heads, 1, part, parts) {
                 for (member, head) in self.sizes.served(index).enumerate() {
                     let parts = [
-                        q.head(head.row, head.head, each),
-                        k.head(head.row, head.kv_head, each),
-                        v.head(head.row, head.kv_head, each),
-                        of_outputs.head(head.row, head.head, each),
+                        q.head(head.row, head.of_queries, each),
+                        k.head(head.row, head.of_keys, each),
+                        v.head(head.row, head.of_keys, each),
+                        of_outputs.head(head.row, head.of_queries, each),
                     ];
                     let [of_queries, of_keys, of_values] =
                         self.head_gradients(head, parts, &mut scratch);
-                    let layout = layouts[0].head(head.row, head.head, each);
+                    let layout = layouts[0].head(head.row, head.of_queries, each);
                     for (row, from) in of_queries.chunks_exact(each).enumerate() {
                         let start = layout.start + row * layout.step;
                         // SAFETY: a head of a row of the batch is in one part only, and these elements are those of its queries at

@@ -141,9 +141,9 @@ type GradientTargets<'a, T> = ([&'a SharedSlice<'a, MaybeUninit<T>>; 3], [PartLa
 
 impl AttentionOp {
     /// Computes the gradients of queries, keys and values, of elements of any float type.
-    fn backward<'a>(
+    fn backward(
         &self,
-        [q, k, v]: [(&'a CpuStorage, PartLayout); 3],
+        [q, k, v]: [(&CpuStorage, PartLayout); 3],
         (g, g_layout): (&CpuStorage, &Layout),
         form: Form,
     ) -> Result<Vec<Tensor>> {

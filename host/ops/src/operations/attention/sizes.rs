@@ -21,8 +21,8 @@ pub(super) struct AttentionSizes {
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) row: usize,
-    pub(super) head: usize,
-    pub(super) kv_head: usize,
+    pub(super) of_queries: usize,
+    pub(super) of_keys: usize,
 }
 
 /// Where the elements of queries, keys or values are: those of a row's first position, heads side by side; the stride from one row of
@@ -116,8 +116,8 @@ impl AttentionSizes {
         let (row, head) = (index / self.heads, index % self.heads);
         Head {
             row,
-            head,
-            kv_head: head / self.group(),
+            of_queries: head,
+            of_keys: head / self.group(),
         }
     }
 
@@ -125,7 +125,11 @@ impl AttentionSizes {
     pub(super) fn served(&self, index: usize) -> impl Iterator<Item = Head> {
         let (row, kv_head) = (index / self.kv_heads, index % self.kv_heads);
         let group = self.group();
-        (kv_head * group..(kv_head + 1) * group).map(move |head| Head { row, head, kv_head })
+        (kv_head * group..(kv_head + 1) * group).map(move |head| Head {
+            row,
+            of_queries: head,
+            of_keys: kv_head,
+        })
     }
 
     /// Queries, keys and values within what has them side by side.

@@ -41,19 +41,16 @@ fn intervals(
     VisibleKeys::Each(KeyIntervals::new(batch, queries, all.collect()).expect("intervals"))
 }
 
-fn rotation(pairs: usize, positions: TokenPositions) -> Option<Rotation> {
+fn rotation(pairs: usize, positions: TokenPositions) -> Rotation {
     let steps = (0..pairs).map(|pair| 100_f64.powf(-(pair as f64) / pairs as f64));
-    Some(Rotation {
+    Rotation {
         table: RotaryTable::new(300, steps.collect()),
         positions,
-    })
+    }
 }
 
-fn dropout() -> Option<AttentionDropout> {
-    Some(AttentionDropout::new(
-        0.3,
-        stream(5, "dropout/attention", 0, 3),
-    ))
+fn dropout() -> AttentionDropout {
+    AttentionDropout::new(0.3, stream(5, "dropout/attention", 0, 3))
 }
 
 /// All kinds, for batches of these sizes: (queries = keys, width of a head).
@@ -64,7 +61,7 @@ fn cases(length: usize, each: usize) -> Vec<Case> {
     let third = length / 3;
     vec![
         case("causal", plain, |terms, _| {
-            terms.visible = VisibleKeys::Causal
+            terms.visible = VisibleKeys::Causal;
         }),
         case("grouped", grouped, |terms, _| terms.scale = Some(0.7)),
         case("window", grouped, |terms, sizes| {
@@ -84,19 +81,19 @@ fn cases(length: usize, each: usize) -> Vec<Case> {
         case("documents", grouped, |terms, sizes| {
             terms.visible = intervals(sizes, |_, query| (query / 3 * 3, query + 1));
             let positions: Vec<u32> = (0..length as u32).map(|query| query % 3).collect();
-            terms.rotation = rotation(
+            terms.rotation = Some(rotation(
                 each / 2,
                 TokenPositions::Each {
                     rows: 1,
                     positions: positions.into(),
                 },
-            );
+            ));
         }),
         case("prefix", plain, |terms, sizes| {
             terms.visible = intervals(sizes, |_, query| (0, third.max(query + 1)));
         }),
         case("offset", cached, |terms, _| {
-            terms.visible = VisibleKeys::Causal
+            terms.visible = VisibleKeys::Causal;
         }),
         case("keys that nobody sees", plain, |terms, sizes| {
             terms.visible = intervals(sizes, |_, query| {
@@ -108,29 +105,29 @@ fn cases(length: usize, each: usize) -> Vec<Case> {
             });
         }),
         case("nothing is seen", plain, |terms, sizes| {
-            terms.visible = intervals(sizes, |_, _| (0, 0))
+            terms.visible = intervals(sizes, |_, _| (0, 0));
         }),
         case("rotary", plain, |terms, _| {
-            terms.rotation = rotation(each / 2, TokenPositions::From(0));
+            terms.rotation = Some(rotation(each / 2, TokenPositions::From(0)));
             terms.visible = VisibleKeys::Causal;
         }),
         case("rotary in part", grouped, |terms, _| {
             let positions: Vec<u32> = (0..2 * length as u32).map(|index| index * 7 % 40).collect();
-            terms.rotation = rotation(
+            terms.rotation = Some(rotation(
                 each / 4,
                 TokenPositions::Each {
                     rows: 2,
                     positions: positions.into(),
                 },
-            );
+            ));
         }),
         case("dropout", plain, |terms, _| {
-            terms.dropout = dropout();
+            terms.dropout = Some(dropout());
             terms.visible = VisibleKeys::Causal;
         }),
         case("everything", grouped, |terms, sizes| {
-            terms.dropout = dropout();
-            terms.rotation = rotation(each / 2, TokenPositions::From(3));
+            terms.dropout = Some(dropout());
+            terms.rotation = Some(rotation(each / 2, TokenPositions::From(3)));
             terms.visible = intervals(sizes, |row, query| (row * third, query + 1));
         }),
     ]
@@ -279,13 +276,13 @@ fn rows_in_one_are_rows_apart() -> Result<()> {
         .collect();
     let together = case("packed", sizes, |terms, sizes| {
         terms.visible = intervals(sizes, |_, query| (starts[document(query)], query + 1));
-        terms.rotation = rotation(
+        terms.rotation = Some(rotation(
             4,
             TokenPositions::Each {
                 rows: 1,
                 positions: positions.clone().into(),
             },
-        );
+        ));
     });
     let [q, k, v] = inputs(&together, DType::F32)?;
     let whole = attention_with(AttentionInputs::Separate([&q, &k, &v]), &together.terms)?;
@@ -294,7 +291,7 @@ fn rows_in_one_are_rows_apart() -> Result<()> {
         let own = |x: &Tensor| x.narrow(1, start, end - start);
         let mut terms = AttentionTerms::new(4, true);
         terms.kv_heads = 2;
-        terms.rotation = rotation(4, TokenPositions::From(0));
+        terms.rotation = Some(rotation(4, TokenPositions::From(0)));
         // Views of larger tensors.
         let alone = attention_with(
             AttentionInputs::Separate([&own(&q)?, &own(&k)?, &own(&v)?]),
@@ -309,13 +306,11 @@ fn rows_in_one_are_rows_apart() -> Result<()> {
 #[test]
 fn queries_to_cached_keys_are_those_of_the_whole() -> Result<()> {
     let all = case("whole", [2, 40, 40, 4, 2, 16], |terms, _| {
-        terms.visible = VisibleKeys::Causal
+        terms.visible = VisibleKeys::Causal;
     });
     let [q, k, v] = inputs(&all, DType::F32)?;
     let whole = attention_with(AttentionInputs::Separate([&q, &k, &v]), &all.terms)?;
-    let table = rotation(8, TokenPositions::From(0))
-        .expect("a rotation")
-        .table;
+    let table = rotation(8, TokenPositions::From(0)).table;
     for (first, count) in [(0, 40), (13, 20), (31, 9), (39, 1)] {
         let q = q.narrow(1, first, count)?;
         let (k, v) = (
@@ -342,7 +337,7 @@ fn queries_to_cached_keys_are_those_of_the_whole() -> Result<()> {
         let (q, k) = (turn(&q, 4, first)?, turn(&k, 2, 0)?);
         let turned = attention_with(AttentionInputs::Separate([&q, &k, &v]), &all.terms)?;
         let mut within = all.terms.clone();
-        within.rotation = rotation(8, TokenPositions::From(0));
+        within.rotation = Some(rotation(8, TokenPositions::From(0)));
         let [all_q, all_k, all_v] = inputs(&all, DType::F32)?;
         let expected =
             attention_with(AttentionInputs::Separate([&all_q, &all_k, &all_v]), &within)?;
@@ -359,7 +354,7 @@ fn bits_depend_neither_on_how_intervals_are_said_nor_on_threads() -> Result<()> 
     let sizes = [3, 100, 100, 4, 4, 16];
     for causal in [false, true] {
         let mut said = AttentionTerms::new(4, causal);
-        said.dropout = dropout();
+        said.dropout = Some(dropout());
         let mut listed = said.clone();
         listed.visible = intervals(sizes, |_, query| (0, if causal { query + 1 } else { 100 }));
         let of = |terms| {
@@ -379,8 +374,8 @@ fn bits_depend_neither_on_how_intervals_are_said_nor_on_threads() -> Result<()> 
         }
     }
     let all = case("everything", sizes, |terms, _| {
-        terms.dropout = dropout();
-        terms.rotation = rotation(8, TokenPositions::From(0));
+        terms.dropout = Some(dropout());
+        terms.rotation = Some(rotation(8, TokenPositions::From(0)));
     });
     let expected = results(&all, DType::F32, true)?;
     let alone = std::sync::Mutex::new(Vec::new());
@@ -403,7 +398,7 @@ fn rotation_has_a_right_gradient_and_an_inverse() -> Result<()> {
         .map(|index| index * 31 % 300)
         .collect::<Vec<_>>()
         .into();
-    let rotation = rotation(2, TokenPositions::Each { rows: 2, positions }).expect("a rotation");
+    let rotation = rotation(2, TokenPositions::Each { rows: 2, positions });
     let report = check_gradients(std::slice::from_ref(&x), |x| rotated(&x[0], 2, &rotation));
     assert!(report.is_right(), "{report}");
     let y = rotated(&x, 2, &rotation)?;
@@ -427,9 +422,9 @@ fn what_does_not_fit_is_refused() -> Result<()> {
     assert!(refused(&|terms| terms.heads = 5).contains("was given"));
     assert!(refused(&|terms| terms.scale = Some(0.0)).contains("above 0"));
     let far = rotation(2, TokenPositions::From(296));
-    assert!(refused(&|terms| terms.rotation = far.clone()).contains("no rotary angles"));
+    assert!(refused(&|terms| terms.rotation = Some(far.clone())).contains("no rotary angles"));
     let wide = rotation(3, TokenPositions::From(0));
-    assert!(refused(&|terms| terms.rotation = wide.clone()).contains("in a head of 4"));
+    assert!(refused(&|terms| terms.rotation = Some(wide.clone())).contains("in a head of 4"));
     let beyond = KeyIntervals::new(1, 5, vec![[0, 6]; 5])?;
     assert!(refused(&|terms| terms.visible = VisibleKeys::Each(beyond.clone())).contains("of 5"));
     let few = KeyIntervals::new(1, 4, vec![[0, 4]; 4])?;

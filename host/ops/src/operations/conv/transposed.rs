@@ -1,6 +1,6 @@
 //! Transposed convolutions: the gradient of a convolution with respect to its input, as a layer of its own.
 
-use candle_core::{DType, Result, Tensor, bail};
+use candle_core::{Result, Tensor, bail};
 
 use super::unfold::{fold2d, unfold2d};
 use crate::autograd::constants::seen;
@@ -139,52 +139,14 @@ impl Transposed {
     }
 }
 
-/// [`fold2d`] by the indices of the elements' places in images with their padding.
-pub(super) fn fold_by_indices(
-    windows: &Tensor,
-    [batch, channels, height, width]: [usize; 4],
-    (rows, columns): (usize, usize),
-    window: Window,
-) -> Result<Tensor> {
-    let Window {
-        kernel,
-        stride,
-        padding,
-        dilation,
-    } = window;
-    let padded = (height + 2 * padding.0, width + 2 * padding.1);
-    let mut places = Vec::with_capacity(windows.elem_count());
-    for channel in 0..channels {
-        for tap in 0..kernel.0 * kernel.1 {
-            let (i, j) = (tap / kernel.1 * dilation.0, tap % kernel.1 * dilation.1);
-            for image in 0..batch {
-                let plane = (image * channels + channel) * padded.0;
-                for row in 0..rows {
-                    let line = (plane + row * stride.0 + i) * padded.1 + j;
-                    places.extend((0..columns).map(|column| (line + column * stride.1) as u32));
-                }
-            }
-        }
-    }
-    let count = places.len();
-    let places = Tensor::from_vec(places, count, windows.device())?.to_dtype(DType::U32)?;
-    let size = batch * channels * padded.0 * padded.1;
-    let image = Tensor::zeros(size, windows.dtype(), windows.device())?;
-    let image = image.index_add(&places, &windows.flatten_all()?.contiguous()?, 0)?;
-    let image = image.reshape((batch, channels, padded.0, padded.1))?;
-    image
-        .narrow(2, padding.0, height)?
-        .narrow(3, padding.1, width)?
-        .contiguous()
-}
-
 #[cfg(test)]
 mod tests {
-    use candle_core::Var;
+    use candle_core::{DType, Var};
 
     use super::*;
     use crate::gradient_check::check_gradients;
     use crate::normal_numbers;
+    use crate::operations::conv::unfold::fold_by_indices;
 
     #[test]
     fn gradients_are_right_in_groups_and_with_what_is_added() {

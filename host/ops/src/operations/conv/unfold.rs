@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
+use candle_core::{CpuStorage, CustomOp1, DType, Layout, Result, Shape, Tensor, WithDType, bail};
 
-use super::transposed::fold_by_indices;
 use crate::composed;
 use crate::options::{UnfoldSizes, Window};
 use crate::storage::{Number, for_floats, numbers, ready};
@@ -240,4 +239,43 @@ impl CustomOp1 for Fold {
             Ok((T::to_cpu_storage_owned(x), (batch, channels, height, width).into()))
         })
     }
+}
+
+/// [`fold2d`] by the indices of the elements' places in images with their padding.
+pub(super) fn fold_by_indices(
+    windows: &Tensor,
+    [batch, channels, height, width]: [usize; 4],
+    (rows, columns): (usize, usize),
+    window: Window,
+) -> Result<Tensor> {
+    let Window {
+        kernel,
+        stride,
+        padding,
+        dilation,
+    } = window;
+    let padded = (height + 2 * padding.0, width + 2 * padding.1);
+    let mut places = Vec::with_capacity(windows.elem_count());
+    for channel in 0..channels {
+        for tap in 0..kernel.0 * kernel.1 {
+            let (i, j) = (tap / kernel.1 * dilation.0, tap % kernel.1 * dilation.1);
+            for image in 0..batch {
+                let plane = (image * channels + channel) * padded.0;
+                for row in 0..rows {
+                    let line = (plane + row * stride.0 + i) * padded.1 + j;
+                    places.extend((0..columns).map(|column| (line + column * stride.1) as u32));
+                }
+            }
+        }
+    }
+    let count = places.len();
+    let places = Tensor::from_vec(places, count, windows.device())?.to_dtype(DType::U32)?;
+    let size = batch * channels * padded.0 * padded.1;
+    let image = Tensor::zeros(size, windows.dtype(), windows.device())?;
+    let image = image.index_add(&places, &windows.flatten_all()?.contiguous()?, 0)?;
+    let image = image.reshape((batch, channels, padded.0, padded.1))?;
+    image
+        .narrow(2, padding.0, height)?
+        .narrow(3, padding.1, width)?
+        .contiguous()
 }

@@ -3,7 +3,7 @@
 //! A weight's number is a function of the stream's key, the head (of all rows of the batch), the query and the key, so that it can
 //! be drawn again in the backward pass, in any order, by any number of threads.
 //!
-//! **The scheme is a promise** (held by a golden test). With the first 64 bits of the stream as key: of (head, query) SplitMix64's
+//! **The scheme is a promise** (held by a golden test). With the first 64 bits of the stream as key: of (head, query) `SplitMix64`'s
 //! output (Steele et al., 2014) for the state key + (head · 2³² + query + 1) · γ, as two halves `low` and `high`; of these and the
 //! key's index the 32 bits of [`dropped_word`], a mixing function by multiplication and shifts (constants by Wellons, 2018). The
 //! weight is dropped where they are less than share · 2³², rounded.

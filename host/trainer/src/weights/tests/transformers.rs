@@ -39,9 +39,10 @@ fn built(name: &str) -> (Parameters, FamilyNames) {
         Value::Null => {
             let length = shape(&case["inputs"]["input_ids"])[1];
             let tokens = Signal::tokens(length, 40).up_to();
-            match name.starts_with("bert") {
-                true => tokens.with("token_types", Signal::tokens(length, 2).up_to()),
-                false => tokens,
+            if name.starts_with("bert") {
+                tokens.with("token_types", Signal::tokens(length, 2).up_to())
+            } else {
+                tokens
             }
         }
         images => Signal::numbers(&shape(images)[1..]),
@@ -59,6 +60,9 @@ fn loaded(path: &Path, name: &str) -> (Parameters, Comparison) {
     (own, comparison)
 }
 
+/// A model, pairs of names, and a buffer that files have beside the weights.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
+
 #[test]
 fn what_transformers_writes_is_loaded_under_every_name_it_had() {
     let place = tempfile::tempdir().expect("a directory");
@@ -73,7 +77,7 @@ fn what_transformers_writes_is_loaded_under_every_name_it_had() {
         (".attention.attention.query.", ".attention.q_proj."),
         (".attention.output.dense.", ".attention.o_proj."),
     ];
-    let cases: [(&str, &[(&str, &str)], Option<&str>); 9] = [
+    let cases: [Case<'_>; 9] = [
         ("gpt2", &[("transformer.", "")], Some("h.0.attn.bias")),
         (
             "llama",

@@ -75,7 +75,7 @@ impl<'t> TiledAttention<'t> {
     /// What dropout needs of a block of a head, if there is any.
     fn dropped(&self, head: Head, block: &Block) -> Option<DroppedColumns> {
         let dropout = self.terms.dropout.as_ref()?;
-        let index = head.row * self.sizes.heads + head.head;
+        let index = head.row * self.sizes.heads + head.of_queries;
         Some(DroppedColumns::of(dropout, index, block.first))
     }
 
@@ -277,10 +277,10 @@ impl<'t> TiledAttention<'t> {
                     block: block_scratch,
                     ..
                 } = scratch;
-                let q = self.turned(q.head(head.row, head.head, each), head.row, queries);
-                let k = self.turned(k.head(head.row, head.kv_head, each), head.row, keys);
-                let v = v.head(head.row, head.kv_head, each);
-                let own = layout.head(head.row, head.head, each);
+                let q = self.turned(q.head(head.row, head.of_queries, each), head.row, queries);
+                let k = self.turned(k.head(head.row, head.of_keys, each), head.row, keys);
+                let v = v.head(head.row, head.of_keys, each);
+                let own = layout.head(head.row, head.of_queries, each);
                 for block in self.blocks(head.row) {
                     block_scratch.make_room(&block);
                     self.weights([q, k], &block, block_scratch);
@@ -335,9 +335,9 @@ impl<'t> TiledAttention<'t> {
                 let of_keys = (shared[1], layouts[1].head(row, kv_head, each));
                 let of_values = (shared[2], layouts[2].head(row, kv_head, each));
                 for head in self.sizes.served(index) {
-                    let q = self.turned(q.head(row, head.head, each), row, queries);
-                    let g = g.head(row, head.head, each);
-                    let of_queries = (shared[0], layouts[0].head(row, head.head, each));
+                    let q = self.turned(q.head(row, head.of_queries, each), row, queries);
+                    let g = g.head(row, head.of_queries, each);
+                    let of_queries = (shared[0], layouts[0].head(row, head.of_queries, each));
                     for block in self.blocks(row) {
                         block_scratch.make_room(&block);
                         self.weights([q, k], &block, block_scratch);
