@@ -15,6 +15,7 @@ pub use files::TransformersDirectory;
 use files::{Files, write};
 
 use super::TrainedModel;
+use crate::data::Tokenizer;
 use crate::nn::{ModelConfig, Signal};
 
 impl TrainedModel {
@@ -38,7 +39,7 @@ impl TrainedModel {
         let files = Files {
             config: exported,
             parameters: self.parameters(),
-            tokenizer: tokenizer.map(|tokenizer| tokenizer.source()),
+            tokenizer: tokenizer.map(Tokenizer::source),
             tokenizer_config: preprocessing.tokenizer_config(),
         };
         let written = write(place, &files)?;
