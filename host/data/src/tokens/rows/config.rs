@@ -15,7 +15,7 @@ use crate::tokens::context;
 pub struct JsonlConfig {
     /// Path of the file.
     pub file: PathBuf,
-    /// Path of the `tokenizer.json` that makes tokens of the texts. They are made once, and kept in the user's cache directory.
+    /// Path of the `tokenizer.json` that makes tokens of the texts, or of its directory. They are made once, and kept in the user's cache directory.
     pub tokenizer: PathBuf,
     /// Number of tokens per sample: shorter rows are filled up, longer ones cut.
     #[serde(default = "context")]
@@ -36,7 +36,8 @@ pub struct JsonlConfig {
     /// Key of a conversation: a list of objects with `role` and `content`. Default: `messages`, if the first row has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<String>,
-    /// Path of the `tokenizer_config.json` whose chat template makes text of conversations. Default: the one beside `tokenizer`.
+    /// Path of the `tokenizer_config.json` or `.jinja` whose chat template makes text of conversations. Default: what is beside
+    /// `tokenizer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<PathBuf>,
     /// Token after a completion, which is learnt too. Default: the tokenizer's, such as `<|endoftext|>` or `</s>`.

@@ -61,7 +61,8 @@ pub(in crate::tokens) fn load_in(
     let chat = match (&fields, &config.template) {
         (Fields::Chat { .. }, Some(template)) => Some(ChatTemplate::open(&base.join(template))?),
         (Fields::Chat { .. }, None) => {
-            let beside = base.join(&config.tokenizer).with_file_name(TEMPLATE);
+            let tokenizer = Tokenizer::file_of(base.join(&config.tokenizer));
+            let beside = tokenizer.with_file_name(TEMPLATE);
             Some(ChatTemplate::open(&beside)?)
         }
         _ => None,
