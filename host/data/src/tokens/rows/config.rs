@@ -42,6 +42,9 @@ pub struct JsonlConfig {
     /// Token after a completion, which is learnt too. Default: the tokenizer's, such as `<|endoftext|>` or `</s>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
+    /// Whether several rows share a sample, in which each sees itself alone, so that little is filled up. Not for classes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packing: bool,
     /// Validation data: a part of this file or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Portion>,

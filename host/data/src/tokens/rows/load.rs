@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::chat::ChatTemplate;
 use super::fields::Fields;
 use super::making::{Lines, Recipe, rows_in, wrong};
+use super::packed::PackedRows;
 use super::store::RowStore;
-use super::{JsonlConfig, RowsTransform};
+use super::{JsonlConfig, RowDataset, RowsTransform};
 use crate::dataset::fitted::Fitted;
 use crate::error::TokensError;
 use crate::split::{self, Part};
@@ -81,8 +82,8 @@ pub(in crate::tokens) fn load_in(
     let total = store.len();
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
-    let seed = config.split_seed.unwrap_or(seed);
-    let parts = split::split(seed, total, val.taken(), test.taken())?;
+    let split_seed = config.split_seed.unwrap_or(seed);
+    let parts = split::split(split_seed, total, val.taken(), test.taken())?;
     let tokens = TokensTransform::new(
         config.context,
         tokenizer.vocabulary(),
@@ -91,17 +92,31 @@ pub(in crate::tokens) fn load_in(
     );
     let learnt = RowsTransform::new(tokens, fields.clone(), chat.clone(), classes_of(&store));
     let all = learnt.dataset(store)?;
+    if config.packing && !learnt.predicts_tokens() {
+        let problem = "`data.packing` is for rows that are learnt token by token, and these have a class each: leave it out";
+        return Err(TokensError::Rows(problem.to_owned()).into());
+    }
+    let samples = |rows: RowDataset, is_training: bool| -> Arc<dyn Dataset> {
+        if config.packing {
+            Arc::new(PackedRows::new(rows, seed, is_training))
+        } else {
+            Arc::new(rows)
+        }
+    };
     let phase = |part: Part<&Path>, own: Vec<u32>| -> Result<Option<Arc<dyn Dataset>>, DataError> {
         Ok(match part {
             Part::Nothing => None,
-            Part::Count(_) | Part::Fold(_) => Some(Arc::new(all.with_rows(own))),
-            Part::Own(file) => Some(Arc::new(learnt.dataset(rows(&base.join(file))?)?)),
+            Part::Count(_) | Part::Fold(_) => Some(samples(all.with_rows(own), false)),
+            Part::Own(file) => {
+                let own = learnt.dataset(rows(&base.join(file))?)?;
+                Some(samples(own, false))
+            }
         })
     };
     Ok(Fitted {
         val: phase(val, parts.val)?,
         test: phase(test, parts.test)?,
-        train: Arc::new(all.with_rows(parts.train)),
+        train: samples(all.with_rows(parts.train), true),
         learnt,
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! **Parts**
 //! - `config`: the data kind `jsonl`. `fields`: a line's texts. `chat`: conversations as text. `making`: their tokens, made once by all threads and kept in the
-//!   user's cache directory; `store`: these files. `dataset`: rows as samples. `load`: their division. `transform`: other rows.
+//!   user's cache directory; `store`: these files. `dataset`: rows as samples; `packed`: several in each, as `packing`
+//!   arranges them. `load`: their division. `transform`: other rows.
 //!
 //! **Flow**: each line is parsed, its texts become tokens, each marked as one to learn or not, and a row longer than `context` is
 //! cut; a row in which nothing is left to learn is dropped. Of all rows memory has their places alone, 12 bytes each.
@@ -13,6 +14,8 @@ mod dataset;
 mod fields;
 mod load;
 mod making;
+mod packed;
+mod packing;
 mod store;
 mod transform;
 
