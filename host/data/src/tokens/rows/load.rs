@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::chat::ChatTemplate;
 use super::fields::Fields;
-use super::making::{Lines, Recipe, rows_in, wrong};
+use super::making::{Recipe, rows_in, wrong};
 use super::packed::PackedRows;
+use super::parquet::ParquetRows;
+use super::source::RowSource;
 use super::store::RowStore;
 use super::{JsonlConfig, RowDataset, RowsTransform};
 use crate::dataset::fitted::Fitted;
@@ -34,6 +36,20 @@ pub(crate) fn load(
     load_in(&kept_in()?, &Arc::new(tokenizer), config, base, seed)
 }
 
+/// As [`load`], of a file that must be a Parquet file.
+///
+/// # Errors
+///
+/// As there, and if it is another one.
+pub(crate) fn load_parquet(
+    config: &JsonlConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Fitted<RowsTransform>, DataError> {
+    ParquetRows::open(&base.join(&config.file), Some(&[]))?;
+    load(config, base, seed)
+}
+
 /// As [`load`], with tokens that are kept in this directory.
 pub(in crate::tokens) fn load_in(
     kept: &Path,
@@ -50,7 +66,7 @@ pub(in crate::tokens) fn load_in(
         });
     }
     let file = base.join(&config.file);
-    let first = Lines::open(&file)?.first()?;
+    let first = RowSource::open(&file, None)?.first(&file)?;
     let fields = Fields::of(config, &first).map_err(|problem| wrong(&file, 1, problem))?;
     let end = match (&fields, &config.end) {
         (Fields::Labelled { .. } | Fields::Chat { .. }, _) => None,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::chat::ChatTemplate;
 use super::fields::{Fields, RowText};
+use super::source::RowSource;
 use super::store::{NO_CLASS, RowStore, RowToken, RowWriter, RowsDescription};
 use crate::ContentHash;
 use crate::error::{DataError, TokensError, unreadable};
@@ -38,10 +39,18 @@ pub(super) struct Recipe<'a> {
     pub(super) needs_label: bool,
 }
 
-/// A line, and its number from 1.
-struct Line {
-    number: u64,
-    bytes: Vec<u8>,
+/// A row, and its number from 1: that of its line in a file of lines.
+pub(super) struct Line {
+    pub(super) number: u64,
+    pub(super) content: Content,
+}
+
+/// A row, as its file has it.
+pub(super) enum Content {
+    /// A JSON object, which was not looked at.
+    Json(Vec<u8>),
+    /// An object.
+    Object(Map<String, Value>),
 }
 
 /// A row's tokens.
@@ -68,7 +77,7 @@ impl Lines {
         })
     }
 
-    fn next(&mut self) -> Result<Option<Line>, DataError> {
+    fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>, DataError> {
         loop {
             let mut bytes = Vec::new();
             let read = (&mut self.reader)
@@ -84,30 +93,22 @@ impl Lines {
                 return Err(wrong(&self.path, self.number, problem));
             }
             if !bytes.trim_ascii().is_empty() {
-                let number = self.number;
-                return Ok(Some(Line { number, bytes }));
+                return Ok(Some((self.number, bytes)));
             }
-        }
-    }
-
-    /// The object of the first row.
-    pub(super) fn first(mut self) -> Result<Map<String, Value>, DataError> {
-        match self.next()? {
-            Some(line) => {
-                object(&line.bytes).map_err(|problem| wrong(&self.path, line.number, problem))
-            }
-            None => Err(wrong(&self.path, 1, "there are no rows".to_owned())),
         }
     }
 
     /// The next lines; none at the end.
-    fn some(&mut self) -> Result<Vec<Line>, DataError> {
+    pub(super) fn some(&mut self) -> Result<Vec<Line>, DataError> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while bytes < AT_ONCE
-            && let Some(line) = self.next()?
+            && let Some((number, line)) = self.next()?
         {
-            bytes += line.bytes.len();
-            lines.push(line);
+            bytes += line.len();
+            lines.push(Line {
+                number,
+                content: Content::Json(line),
+            });
         }
         Ok(lines)
     }
@@ -123,7 +124,7 @@ pub(super) fn wrong(file: &Path, line: u64, problem: String) -> DataError {
     .into()
 }
 
-fn object(line: &[u8]) -> Result<Map<String, Value>, String> {
+pub(super) fn object(line: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice(line) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err("this is not a JSON object".to_owned()),
@@ -175,13 +176,13 @@ fn make(file: &Path, recipe: &Recipe<'_>, directory: &Path) -> Result<(), DataEr
     let mut writer = RowWriter::create(directory)?;
     let mut found = RowsDescription::default();
     let mut classes = BTreeMap::new();
-    let mut lines = Lines::open(file)?;
+    let mut lines = RowSource::open(file, Some(&recipe.fields.keys()))?;
     loop {
         let some = lines.some()?;
         if some.is_empty() {
             break;
         }
-        let made = parallel::map(&some, parallel::cores(), |line| recipe.row(&line.bytes));
+        let made = parallel::map(&some, parallel::cores(), |line| recipe.row(&line.content));
         for (line, made) in some.iter().zip(made) {
             let failed = |problem| wrong(file, line.number, problem);
             let Some(row) = made.map_err(failed)? else {
@@ -217,8 +218,8 @@ fn make(file: &Path, recipe: &Recipe<'_>, directory: &Path) -> Result<(), DataEr
 
 impl Recipe<'_> {
     /// The tokens of a line; none if nothing of it would be learnt.
-    fn row(&self, line: &[u8]) -> Result<Option<MadeRow>, String> {
-        let text = self.fields.take(object(line)?, self.needs_label)?;
+    fn row(&self, row: &Content) -> Result<Option<MadeRow>, String> {
+        let text = self.fields.take(row.object()?, self.needs_label)?;
         match text {
             RowText::Labelled(text, class) => self.labelled(&text, class).map(Some),
             RowText::Completed(prompt, completion) => self.completed(&prompt, &completion),
