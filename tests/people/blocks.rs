@@ -56,8 +56,11 @@ fn around(piece: &Value) -> Option<Value> {
     let mut manifest = edit(tiny(), "/model", json!({"kind": "convnet"}));
     manifest["plugins"] = json!([artifacts().directory()]);
     let has = |key: &str| piece.get(key).is_some();
-    if has("epoch") || has("unsigned") || has("split") {
-        // A record of a run, a `trust.json`, or a part of `preprocessing.json`.
+    if ["epoch", "unsigned", "split", "metric", "batch"]
+        .map(has)
+        .contains(&true)
+    {
+        // A record of a run, a `trust.json`, a part of `preprocessing.json`, or of a sweep.
         return None;
     }
     if has("hook") {
