@@ -27,7 +27,6 @@ write(
     use_dictionary=False,
 )
 write("gzip.parquet", {"text": ["a"], "label": [1]}, compression="gzip")
-write("missing.parquet", {"text": ["a", None], "label": [1, 2]})
 
 
 def message(role, content):
