@@ -118,10 +118,9 @@ fn around(piece: &Value) -> Option<Value> {
 
 /// The text that pages name, and its tokens.
 fn books(place: &Workplace) {
-    let text: String = (0..4000)
-        .map(|line| format!("Line {line} of a play, spoken to {}.\n", line * 7919 % 1000))
-        .collect();
-    fs::write(place.path("tinyshakespeare.txt"), text).expect("written");
+    let line = |line| format!("Line {line} of a play, spoken to {}.\n", line * 7919 % 1000);
+    let lines: Vec<String> = (0..4000).map(line).collect();
+    fs::write(place.path("tinyshakespeare.txt"), lines.concat()).expect("written");
     let tokenize = [
         "tokenize",
         "tinyshakespeare.txt",

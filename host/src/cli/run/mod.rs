@@ -239,10 +239,9 @@ fn try_run(
     opening.push(hooks_table::text(hooked.hooks().hooks()));
     log_all(log, &opening);
     let interrupt = signals::install();
-    let manifest = origin.manifest.clone();
     let resumed = hooked
         .with(|trainer| {
-            let trainer = (trainer.with_manifest(manifest))
+            let trainer = (trainer.with_manifest(origin.manifest.clone()))
                 .interruptible(&interrupt)
                 .until(arguments.until)
                 .saving_to(store.clone());

@@ -66,7 +66,7 @@ impl Sweep {
             None => Some(keep_threads(&output, &document).map_err(refused)?),
         };
         Ok(Sweep {
-            rungs: rungs::rungs(document.halving, trials.len(), manifest.train.epochs as u64),
+            rungs: rungs::rungs(document.halving, trials.len(), manifest.train.epochs),
             goal: document.goal().unwrap_or(Rule::Less),
             name: manifest.name,
             file: file.to_owned(),

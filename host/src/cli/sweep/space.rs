@@ -34,12 +34,13 @@ impl Distribution {
     /// What is wrong with it.
     fn problem(&self) -> Option<String> {
         match self {
-            Distribution::Uniform([low, high]) => is_empty(low, high),
             Distribution::Integer([low, high]) => is_empty(low, high),
             Distribution::Log([low, _]) if *low <= 0.0 => {
                 Some(format!("it begins at {low}: a logarithm needs more than 0"))
             }
-            Distribution::Log([low, high]) => is_empty(low, high),
+            Distribution::Uniform([low, high]) | Distribution::Log([low, high]) => {
+                is_empty(low, high)
+            }
             Distribution::Of(values) => values.is_empty().then(|| "it has no values".to_owned()),
         }
     }

@@ -47,12 +47,9 @@ impl TrialDirectory {
             .create(true)
             .truncate(false)
             .open(&path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            // A file system without locks: the run's own lock has to do.
-            Err(TryLockError::Error(_)) => Ok(Some(file)),
-        }
+        // On a file system without locks the run's own has to do.
+        let is_held = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        Ok((!is_held).then_some(file))
     }
 
     /// The record of the run's end, while it is not under way.
