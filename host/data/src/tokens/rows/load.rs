@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::chat::ChatTemplate;
 use super::fields::Fields;
-use super::making::{Recipe, rows_in, wrong};
+use super::lines::wrong;
+use super::making::{Recipe, rows_in};
 use super::packed::PackedRows;
 use super::parquet::ParquetRows;
 use super::source::RowSource;

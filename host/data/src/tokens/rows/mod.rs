@@ -1,7 +1,7 @@
 //! Rows of text: a text with a class, prompts with what is to be answered, or conversations.
 //!
 //! **Parts**
-//! - `config`: the data kinds `jsonl` and `parquet`. `source`: a file's rows, lines or those of `parquet`. `fields`: a row's texts. `chat`: conversations as text. `making`: their tokens, made once by all threads and kept in the
+//! - `config`: the data kinds `jsonl` and `parquet`. `source`: a file's rows, `lines` or those of `parquet`. `fields`: a row's texts. `chat`: conversations as text. `making`: their tokens, made once by all threads and kept in the
 //!   user's cache directory; `store`: these files. `dataset`: rows as samples; `packed`: several in each, as `packing`
 //!   arranges them. `load`: their division. `transform`: other rows.
 //!
@@ -12,6 +12,7 @@ pub(in crate::tokens) mod chat;
 mod config;
 mod dataset;
 mod fields;
+mod lines;
 mod load;
 mod making;
 mod packed;

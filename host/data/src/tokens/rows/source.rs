@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::making::{Content, Line, Lines, object, wrong};
+use super::lines::{Content, Line, Lines, wrong};
 use super::parquet::{MAGIC, ParquetRows};
 use crate::error::{DataError, unreadable};
 use crate::files::watched_file::WatchedFile;
@@ -50,16 +50,6 @@ impl RowSource {
                 });
                 Ok(lines.collect())
             }
-        }
-    }
-}
-
-impl Content {
-    /// The object of a row.
-    pub(super) fn object(&self) -> Result<Map<String, Value>, String> {
-        match self {
-            Content::Json(bytes) => object(bytes),
-            Content::Object(row) => Ok(row.clone()),
         }
     }
 }

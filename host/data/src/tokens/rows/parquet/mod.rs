@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use self::columns::{Column, Leaf};
 use self::headers::{check_column, check_footer};
 use self::source::Source;
-use super::making::wrong;
+use super::lines::wrong;
 use crate::error::{DataError, unreadable};
 use crate::files::watched_file::WatchedFile;
 

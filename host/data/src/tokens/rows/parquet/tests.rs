@@ -1,4 +1,4 @@
-//! Files of pyarrow, by tests/reference/parquet_files.py, and damaged ones.
+//! Files of pyarrow, by `tests/reference/parquet_files.py`, and damaged ones.
 
 use std::path::{Path, PathBuf};
 
@@ -93,7 +93,7 @@ fn field(distance: u8, number: i64) -> Vec<u8> {
 
 /// The header of a page of this kind and these sizes, with these values in this encoding.
 fn header(kind: i64, sizes: [i64; 2], values: i64, encoding: i64) -> Vec<u8> {
-    let contents = if kind == 2 { 4 << 4 | 12 } else { 2 << 4 | 12 };
+    let contents = if kind == 2 { 0x4c } else { 0x2c };
     [
         field(1, kind),
         field(1, sizes[0]),

@@ -150,6 +150,6 @@ impl<'a> Thrift<'a> {
 
     fn zigzag(&mut self) -> Result<i64, String> {
         let number = self.varint()?;
-        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 }
