@@ -1,4 +1,4 @@
-//! Rows of text in the manifest.
+//! Rows of text in the manifest: the data kinds `jsonl` and `parquet`, with the same keys.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::split::portion::Portion;
 use crate::tokens::context;
 
-/// A JSON object on each line: `text` with `label`, to classify; `prompt` with `completion`, of which only the completion
+/// A JSON object on each line, or the columns of a Parquet file: `text` with `label`, to classify; `prompt` with `completion`, of which only the completion
 /// is learnt; or `messages`, of which the assistant's are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +43,9 @@ pub struct JsonlConfig {
     /// Token after a completion, which is learnt too. Default: the tokenizer's, such as `<|endoftext|>` or `</s>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
+    /// Whether several rows share a sample, in which each sees itself alone, so that little is filled up. Not for classes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packing: bool,
     /// Validation data: a part of this file or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Portion>,
