@@ -85,6 +85,11 @@ pub trait Model {
     /// Returns the named modules in the order in which they finish.
     fn modules(&self) -> Vec<ModuleInfo>;
 
+    /// Whether sequences may be shorter than those that it was built for.
+    fn takes_any_length(&self) -> bool {
+        false
+    }
+
     /// Returns the model's layers and their costs, if it knows them.
     fn summary(&self) -> Option<&Summary> {
         None

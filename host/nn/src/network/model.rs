@@ -58,6 +58,10 @@ impl Model for Network {
         self.modules.clone()
     }
 
+    fn takes_any_length(&self) -> bool {
+        self.input.varies
+    }
+
     fn summary(&self) -> Option<&Summary> {
         Some(&self.summary)
     }

@@ -3,6 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use super::fusion::Fused;
+use crate::layers::FusionRole;
 use crate::onnx::{Graph, OnnxError, Value};
 use crate::ops::{self, Function};
 use crate::pass::located;
@@ -60,7 +61,13 @@ impl Layer for Sequence {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut x = x.clone();
         let mut steps = &self.steps[..];
+        let is_for_last = pass.take_for_last();
         loop {
+            if let ([step], true) = (steps, is_for_last)
+                && let (FusionRole::Linear(_), 3) = (step.layer.role(), x.rank())
+            {
+                x = x.narrow(1, x.dim(1)?.saturating_sub(1), 1)?.contiguous()?;
+            }
             if let Some((rest, fused)) = Sequence::fused(steps, pass) {
                 let output = fused.forward(&x, pass);
                 x = output.map_err(|error| {
