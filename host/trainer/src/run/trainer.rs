@@ -28,6 +28,7 @@ use crate::bridge::{BridgeState, ValueContent};
 use crate::checkpoint::Store;
 use crate::data::{DataFile, Dataset};
 use crate::dispatch::{Dispatcher, HookFault, Payload};
+use crate::generate::HookText;
 use crate::manifest::DistributedConfig;
 use crate::optim::Optimizer;
 use crate::task::Task;
@@ -49,6 +50,7 @@ impl<'run> Trainer<'run> {
         hooks.set_modules(&names);
         shared.tensors.set_parameters(task.parameters());
         shared.gpu.set(&device_of(task));
+        shared.set_text(HookText::of(task));
         Trainer {
             feed: Feed::default(),
             learning: Learning::new(task, optimizer, &plan),

@@ -88,6 +88,7 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
                 Some(group) => groups.set_weight_decay_of(&group, decay)?,
             }
         }
+        Asked::Generate(request) => shared.write_text(&request)?,
         Asked::SetAccumulation(batches) => shared.set_accumulation(batches),
         Asked::Freeze { ref name, ratio } => {
             let index = shared.tensors.parameter_index(name)?;
