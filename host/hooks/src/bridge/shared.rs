@@ -152,6 +152,12 @@ impl<'run> BridgeState<'run> {
         drop(self.plan.set(plan));
     }
 
+    /// Sets what writes text with the run's model; must precede the first call of a hook.
+    pub fn set_text(&self, text: impl WritesText + 'static) {
+        // Already set: a second call would belong to another run.
+        drop(self.text.set(Box::new(text)));
+    }
+
     /// Sets the record of hooks' calls.
     pub fn with_trail(mut self, trail: &'static Trail) -> Self {
         self.trail = trail;

@@ -28,7 +28,6 @@ use crate::bridge::{BridgeState, ValueContent};
 use crate::checkpoint::Store;
 use crate::data::{DataFile, Dataset};
 use crate::dispatch::{Dispatcher, HookFault, Payload};
-use crate::generate::HookText;
 use crate::manifest::DistributedConfig;
 use crate::optim::Optimizer;
 use crate::task::Task;
@@ -50,7 +49,6 @@ impl<'run> Trainer<'run> {
         hooks.set_modules(&names);
         shared.tensors.set_parameters(task.parameters());
         shared.gpu.set(&device_of(task));
-        shared.set_text(HookText::of(task));
         Trainer {
             feed: Feed::default(),
             learning: Learning::new(task, optimizer, &plan),
