@@ -85,8 +85,9 @@ pub trait Model {
     /// Returns the named modules in the order in which they finish.
     fn modules(&self) -> Vec<ModuleInfo>;
 
-    /// Whether sequences may be shorter than those that it was built for.
-    fn takes_any_length(&self) -> bool {
+    /// Whether a text can be continued with a [`KeyValueCache`]: a pass over further tokens alone, of any number up to the length that
+    /// it was built for.
+    fn continues(&self) -> bool {
         false
     }
 

@@ -58,6 +58,10 @@ impl Sequence {
 }
 
 impl Layer for Sequence {
+    fn continues(&self) -> bool {
+        self.steps.iter().all(|step| step.layer.continues())
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut x = x.clone();
         let mut steps = &self.steps[..];
@@ -113,6 +117,10 @@ pub struct Residual {
 }
 
 impl Layer for Residual {
+    fn continues(&self) -> bool {
+        self.layers.continues() && self.shortcut.continues()
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let direct = self.shortcut.forward(x, pass)?;
         let layers = self.layers.forward(x, pass)?;

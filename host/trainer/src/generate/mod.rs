@@ -94,9 +94,6 @@ pub struct GeneratedText {
     pub end: TextEnd,
 }
 
-/// Tokens by which a model that takes any number of them shows whether it sees later ones.
-const LOOKED_AT: usize = 32;
-
 /// What a model of text makes tokens by.
 fn text_of(preprocessing: &Preprocessing) -> Result<TextTokens<'_>, GenerateError> {
     TextTokens::of(preprocessing).ok_or_else(|| {
@@ -196,7 +193,7 @@ impl<'a> Generator<'a> {
                 break;
             }
             let tokens: Vec<&[u32]> = active.iter().map(|row| row.tokens.as_slice()).collect();
-            let scores = if self.model.takes_any_length() {
+            let scores = if self.model.continues() {
                 cached.scores(self, &tokens)?
             } else {
                 self.scores(&tokens)?
@@ -251,17 +248,13 @@ impl<'a> Generator<'a> {
     /// Fills up a text with two different tokens: what comes before them must be the same.
     fn looks_back_only(&self) -> Result<(), GenerateError> {
         let context = self.text.context();
-        let length = if self.model.takes_any_length() {
-            context.min(LOOKED_AT)
-        } else {
-            context
-        };
-        if length < 2 {
+        // The layers that can be continued look back only.
+        if context < 2 || self.model.continues() {
             return Ok(());
         }
-        let (half, last) = (length / 2, self.text.vocabulary().saturating_sub(1) as u32);
+        let (half, last) = (context / 2, self.text.vocabulary().saturating_sub(1) as u32);
         let row = vec![0; half];
-        let seen = |filler| self.outputs(&[&row], length, filler)?.narrow(1, 0, half);
+        let seen = |filler| self.outputs(&[&row], context, filler)?.narrow(1, 0, half);
         let (one, other) = (seen(0)?, seen(last)?);
         let difference = (&one - &other)?.abs()?.flatten_all()?.max(D::Minus1)?;
         let size = one.abs()?.flatten_all()?.max(D::Minus1)?;
