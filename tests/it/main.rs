@@ -55,7 +55,7 @@
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
-//! | `generate` | a model of text writes what it has learnt, or says why it can't |
+//! | `generate`, `samples` | a model of text writes what it has learnt, after the training and during it, or says why it can't |
 //! | `model_docs` | the models in `docs/models.md` can be built, and train |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
 //! | `precision` | single precision computes what double precision does, at real sizes |
@@ -153,6 +153,7 @@ mod references;
 mod reload;
 mod requests;
 mod resume;
+mod samples;
 mod sharing;
 mod signatures;
 #[cfg(unix)]

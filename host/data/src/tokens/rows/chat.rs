@@ -1,7 +1,8 @@
 //! Conversations as text, by the chat template that a tokenizer comes with: a Jinja template, as `transformers` renders it.
 //!
-//! A template comes from elsewhere: it sees the messages alone, and has a number of steps.
+//! A template comes from elsewhere: it sees the messages alone, has a number of steps, and writes a number of bytes.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use minijinja::syntax::SyntaxConfig;
@@ -18,7 +19,7 @@ use crate::files::data_files::note;
 /// message.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// Most bytes of a text that a method makes.
+/// Most bytes of a conversation's text, and of one that a method makes.
 const LONGEST: usize = 1 << 24;
 
 /// Most messages of a conversation: it is rendered up to each answer.
@@ -169,9 +170,41 @@ impl ChatTemplate {
             bos_token => self.bos_token.as_deref().unwrap_or_default(),
             eos_token => self.eos_token.as_deref().unwrap_or_default(),
         };
-        let template = environment.get_template("chat");
-        let rendered = template.and_then(|template| template.render(values));
-        rendered.map_err(|error| format!("the chat template fails: {error:#}"))
+        let failed = |error: Error| format!("the chat template fails: {error:#}");
+        let template = environment.get_template("chat").map_err(failed)?;
+        let mut text = BoundedText::default();
+        let rendered = template.render_captured_to(values, &mut text);
+        if text.is_full {
+            let line = rendered.err().and_then(|error| error.line());
+            let place = line.map_or_else(String::new, |line| format!(", in its line {line}"));
+            return Err(format!(
+                "the chat template writes more than {LONGEST} bytes for one conversation{place}"
+            ));
+        }
+        rendered.map_err(failed)?;
+        String::from_utf8(text.bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// What a template writes, up to [`LONGEST`].
+#[derive(Default)]
+struct BoundedText {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl Write for BoundedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > LONGEST {
+            self.is_full = true;
+            return Err(io::Error::other("the text is too long"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -326,5 +359,51 @@ mod tests {
         assert_eq!([text(CONFIG), text(TEMPLATE)], ["new</s>"; 2]);
         std::fs::write(path("mine.jinja"), "mine{{ eos_token }}").expect("written");
         assert_eq!(text("mine.jinja"), "mine</s>");
+    }
+
+    fn segments(template: &str) -> Result<Vec<Segment>, String> {
+        let config = json!({"chat_template": template}).to_string();
+        let messages = [
+            json!({"role": "user", "content": "hi"}),
+            json!({"role": "assistant", "content": "hello"}),
+        ];
+        ChatTemplate::of(config.as_bytes(), None)?.segments(&messages)
+    }
+
+    #[test]
+    fn a_template_that_never_ends_or_writes_without_end_is_an_error() {
+        let long = "x".repeat(4096);
+        for (template, words) in [
+            (
+                "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+                "ran out of fuel",
+            ),
+            (
+                &format!("\n{{% for a in range(99999) %}}{long}{{% endfor %}}")[..],
+                "more than 16777216 bytes for one conversation, in its line 2",
+            ),
+            (
+                "{{ 'abcdefgh' * 4000000 }}",
+                "more than 16777216 bytes for one conversation, in its line 1",
+            ),
+            ("{{ 'abcdefgh' * 1000000000000 }}", "too large"),
+            (
+                "{% macro f(a) %}{{ f(a) }}{% endmacro %}{{ f(1) }}",
+                "recursion",
+            ),
+        ] {
+            let told = segments(template).expect_err(words);
+            assert!(told.contains(words), "{words}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_template_is_rendered_up_to_each_answer() {
+        let template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+        let expected = vec![
+            ("<user>hi<assistant>".to_owned(), false),
+            ("hello".to_owned(), true),
+        ];
+        assert_eq!(segments(template), Ok(expected));
     }
 }
