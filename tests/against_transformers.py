@@ -1,7 +1,8 @@
 """Training steps of transformers through manifests, beside PyTorch's, `transformers`' and PEFT's: a table of docs/performance.md.
 
 usage: against_transformers.py [--cases gpt2,lora] [--threads 2] [--rounds 2] [--steps 8] [--binary FILE] [--set train.batch_size=2]
-                               [--record FILE]
+                               [--busy]
+                               [--alone] [--record FILE]
        against_transformers.py --table FILE
 
 Each case is a `config.json` with random weights and tokens, one row of 256, AdamW, `f32`; ours is a manifest with the kind
@@ -11,6 +12,7 @@ rounds. Python must be one that has torch, transformers and peft.
 
 - *CPU s*: user and system time a step, all threads together: what a busy machine changes least. Ours is the difference of two runs
   of different length, over their steps; the peer's is measured around its steps, after two of them.
+  On a machine that others use, give `--busy`: PyTorch's threads spin at each barrier, which counted 11 CPU seconds a step for 3.
 - *ms*: the median step. *MB*: the peak memory of the process.
 - `bar`: what ratio issue 43 asks for, of time; `lora` is also compared with `gpt2` of ours.
 
@@ -117,7 +119,9 @@ def ours(case, arguments):
 
 def theirs(name, arguments):
     command = [sys.executable, __file__, "--peer", name, "--threads", str(arguments.threads), "--steps", str(arguments.steps)]
-    output, _, memory = run([*command, "--batch", str(arguments.batch)])
+    # Threads that spin while they wait for a core that others have count as work.
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"} if arguments.busy else {}
+    output, _, memory = run([*command, "--batch", str(arguments.batch)], environment)
     return {**json.loads(output.strip().splitlines()[-1]), "mb": memory}
 
 
@@ -209,6 +213,7 @@ def main():
     parser.add_argument("--batch", type=int, default=1, help="rows of 256 tokens in a batch")
     parser.add_argument("--binary", default=str(ROOT / "target/release/sconce"))
     parser.add_argument("--set", action="append", default=[], help="an assignment to our manifests, as `sconce run` takes it")
+    parser.add_argument("--busy", action="store_true", help="have the peer's threads sleep where they wait: for a machine that others use")
     parser.add_argument("--alone", action="store_true", help="measure ours only")
     parser.add_argument("--record", type=pathlib.Path, help="a file to which measurements are appended")
     parser.add_argument("--table", type=pathlib.Path, help="print the table of such a file, and measure nothing")
