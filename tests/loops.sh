@@ -14,8 +14,9 @@ if ! pip torch numpy lightning transformers accelerate mmengine keras nbclient i
   echo 'skipped: hooks in loops of PyTorch and the frameworks: there is no registry that has these'
   exit 0
 fi
-# A model in another program: the same registry has it.
+# A model in other programs: the same registry has them.
 "$place/venv/bin/python" tests/onnx.py target/release/sconce
+"$place/venv/bin/python" tests/to_transformers.py target/release/sconce
 mkdir "$place/plugins"
 cc -std=c99 -O2 -ffp-contract=off -Iplugin-api/include -fPIC -shared -o "$place/plugins/libclip.so" examples/clip-in-c/clip.c -lm
 pip --no-index --no-deps "$wheel"

@@ -151,6 +151,7 @@ mod signatures;
 mod steering;
 mod stopping;
 mod swap;
+mod sweeps;
 mod target_scaling;
 mod tensors;
 mod threads;

@@ -56,8 +56,11 @@ fn around(piece: &Value) -> Option<Value> {
     let mut manifest = edit(tiny(), "/model", json!({"kind": "convnet"}));
     manifest["plugins"] = json!([artifacts().directory()]);
     let has = |key: &str| piece.get(key).is_some();
-    if has("epoch") || has("unsigned") || has("split") {
-        // A record of a run, a `trust.json`, or a part of `preprocessing.json`.
+    if ["epoch", "unsigned", "split", "metric", "batch"]
+        .map(has)
+        .contains(&true)
+    {
+        // A record of a run, a `trust.json`, a part of `preprocessing.json`, or of a sweep.
         return None;
     }
     if has("hook") {
@@ -115,10 +118,9 @@ fn around(piece: &Value) -> Option<Value> {
 
 /// The text that pages name, and its tokens.
 fn books(place: &Workplace) {
-    let text: String = (0..4000)
-        .map(|line| format!("Line {line} of a play, spoken to {}.\n", line * 7919 % 1000))
-        .collect();
-    fs::write(place.path("tinyshakespeare.txt"), text).expect("written");
+    let line = |line| format!("Line {line} of a play, spoken to {}.\n", line * 7919 % 1000);
+    let lines: Vec<String> = (0..4000).map(line).collect();
+    fs::write(place.path("tinyshakespeare.txt"), lines.concat()).expect("written");
     let tokenize = [
         "tokenize",
         "tinyshakespeare.txt",

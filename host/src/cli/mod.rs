@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! **Parts.** A folder for each group of commands: `manifests`, `data`, `run`, `ranks`, `trained`, `past_runs`, `plugins` and `about`. What several need
+//! **Parts.** A folder for each group of commands: `manifests`, `data`, `run`, `sweep`, `ranks`, `trained`, `past_runs`, `plugins` and `about`. What several need
 //! is beside them: `show` for what is printed, `process` about the process and its arguments, `prepare` and `resume` about the run that a
 //! command means.
 //!
@@ -17,6 +17,8 @@ mod ranks;
 mod resume;
 mod run;
 mod show;
+#[cfg(unix)]
+mod sweep;
 mod trained;
 
 use std::path::PathBuf;
@@ -68,6 +70,9 @@ enum Command {
     /// Trains with several processes on this machine, without an MPI.
     #[cfg(unix)]
     Launch(launch::LaunchArgs),
+    /// Trains a manifest many times with different values, and looks for the best.
+    #[cfg(unix)]
+    Sweep(sweep::SweepArgs),
     /// Checks that the processes of a launcher can talk to each other: `mpirun -n 4 sconce team`.
     Team(team::TeamArgs),
     /// Checks a manifest, its plugins and its data without training, and prints the order of hooks.
@@ -287,6 +292,8 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Run(arguments) => run::run(&arguments, tasks),
         #[cfg(unix)]
         Command::Launch(arguments) => launch::launch(&arguments),
+        #[cfg(unix)]
+        Command::Sweep(arguments) => sweep::sweep(&arguments, tasks),
         Command::Team(arguments) => team::team(&arguments),
         Command::Check(arguments) => check::check(&arguments, tasks),
         Command::Summary(arguments) => summary::summary(&arguments, tasks),

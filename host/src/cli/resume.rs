@@ -80,7 +80,7 @@ fn words_of_run() -> Vec<String> {
     launch.chain(own_words()).collect()
 }
 
-/// This process's command line, without how its run starts.
+/// This process's command line, without how its run starts and where it pauses.
 pub(super) fn own_words() -> Vec<String> {
     without_resume(all_own_words())
 }
@@ -106,8 +106,10 @@ pub(super) fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<Str
             "--resume" => {
                 arguments.next_if(|next| !next.starts_with('-'));
             }
+            // It would end at once.
+            "--until" => drop(arguments.next()),
             "--overwrite" | "--allow-changes" | "--resume-if-exists" => {}
-            _ if word.starts_with("--resume=") => {}
+            _ if word.starts_with("--resume=") || word.starts_with("--until=") => {}
             _ => words.push(word),
         }
     }
@@ -120,8 +122,7 @@ mod tests {
 
     #[test]
     fn a_command_line_is_reported_as_a_shell_takes_it() {
-        let given =
-            "sconce run a.json --resume last --set model.hidden=[8] --overwrite --allow-changes";
+        let given = "sconce run a.json --resume last --set model.hidden=[8] --overwrite --until 2 --allow-changes";
         let words = without_resume(given.split(' ').map(str::to_owned));
         assert_eq!(
             in_one_line(&words),

@@ -5,7 +5,8 @@
 //!
 //! **Parts.** `open`: what a path leads to, headers alone; `stored`: tensors that have not been read. `rename`, `family`: what
 //! their names mean; `comparison`: whose they are; `fit`: reads them into the model's own memory. `foreign`: formats that are
-//! not read; `writing`: the file of a run.
+//! not read; `writing`: the file of a run; `shards`: the files of
+//! `transformers`.
 //!
 //! **Flow.** Open, rename as the manifest says, find what names mean in the family's files, compare names and shapes, and only
 //! if they fit read the elements, each tensor to where it is wanted.
@@ -17,9 +18,10 @@ mod fit;
 mod foreign;
 pub(crate) mod open;
 mod rename;
+pub(crate) mod shards;
 pub(crate) mod stored;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod writing;
 
 use std::collections::{HashMap, HashSet};

@@ -186,6 +186,10 @@ pub(super) const PAGES: [Page; 5] = [
                 ),
             ),
             (
+                "sconce sweep FILE",
+                NotHere("`tests/it/sweeps.rs` trains many trials"),
+            ),
+            (
                 "sconce plugins [DIR …] [--json]",
                 Runs(
                     &["sconce plugins", "sconce plugins target/release --json"],

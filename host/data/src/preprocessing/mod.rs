@@ -174,6 +174,25 @@ impl Preprocessing {
         }
     }
 
+    /// Returns the token at the end of documents, if the model's inputs are tokens and there is one.
+    pub fn end_token(&self) -> Option<u32> {
+        match &self.transform {
+            Transform::Tokens(tokens) => tokens.end(),
+            Transform::Rows(rows) => rows.tokens().end(),
+            _ => None,
+        }
+    }
+
+    /// Returns what other programs want to know of the [tokenizer](Preprocessing::tokenizer), as the object of a
+    /// `tokenizer_config.json`.
+    pub fn tokenizer_config(&self) -> Option<serde_json::Value> {
+        match &self.transform {
+            Transform::Tokens(tokens) => tokens.tokenizer_config(),
+            Transform::Rows(rows) => rows.tokenizer_config(),
+            _ => None,
+        }
+    }
+
     /// Declares the inputs of a graph of ONNX as the data have them, and gives what the model is given for them: columns by their
     /// names, bytes of images, numbers, or tokens.
     ///

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::dataset::{TokenDataset, TokenRange};
 use super::files::TokenFiles;
 use super::sources::of_directory_range;
 use super::tokenizer::Tokenizer;
+use super::tokenizer_config::tokenizer_config;
 use super::vocabulary_source::MOST;
 use super::{TokenType, cached};
 use crate::dataset::input::InputDescription;
@@ -114,6 +116,12 @@ impl TokensTransform {
     /// Returns what makes the tokens, if it is known.
     pub fn tokenizer(&self) -> Option<&Arc<Tokenizer>> {
         self.tokenizer.as_ref().map(|same| &same.0)
+    }
+
+    /// What other programs want to know of the tokenizer, as `tokenizer_config.json`; none without one.
+    pub(crate) fn tokenizer_config(&self) -> Option<Value> {
+        let tokenizer = self.tokenizer()?;
+        Some(tokenizer_config(tokenizer, self.stored.end, None))
     }
 
     /// The kind of the targets.

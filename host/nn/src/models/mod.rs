@@ -16,7 +16,8 @@ pub use mlp::{MlpConfig, mlp};
 pub use resnet::{ResidualBlock, ResnetConfig, Stem, resnet};
 pub use transformer::{Norm, Positions};
 pub use transformers::{
-    ConfigSource, FamilyNames, Head, TiedName, TransformersConfig, TransformersError,
+    ConfigSource, ExportedConfig, FamilyNames, Head, TiedName, TransformersConfig,
+    TransformersError,
 };
 pub use vit::{VitConfig, vit};
 

@@ -55,7 +55,7 @@ impl KeyValueCache {
         KeyValueCache::padded(&vec![0; rows], capacity)
     }
 
-    /// An empty cache for rows that have as many positions of padding in front, which nobody sees.
+    /// An empty cache for rows that have as many positions of padding in front, which no query sees.
     pub fn padded(padding: &[usize], capacity: usize) -> KeyValueCache {
         KeyValueCache {
             rows: padding.len(),

@@ -99,5 +99,6 @@ pub(in crate::cli) fn code_of(signal: StopSignal) -> u8 {
         StopSignal::Terminate => exit::TERMINATED,
         StopSignal::Hangup => exit::HUNG_UP,
         StopSignal::User => exit::USER,
+        StopSignal::Until => exit::DONE,
     }
 }

@@ -11,6 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::run::{
     Divergence, FinalMetrics, HookWork, KeptWeights, Profile, RunOutcome, RunReport, RunTimes,
+    StopSignal,
 };
 
 /// Prints how the run ended, and whether its directory is gone; returns the exit code.
@@ -34,6 +35,10 @@ pub(super) fn conclude(
                 "stopped by `{hook}` ({reason}): {}",
                 amount(report)
             ));
+            exit::DONE
+        }
+        RunOutcome::Interrupted(StopSignal::Until) => {
+            output::line(&format!("paused: {}", amount(report)));
             exit::DONE
         }
         RunOutcome::Interrupted(signal) => {

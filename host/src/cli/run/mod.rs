@@ -65,6 +65,10 @@ pub(in crate::cli) struct RunArgs {
     look: FirstLook,
     #[command(flatten)]
     folds: FoldArgs,
+    /// Ends once this many epochs are trained and validated, to go on later with `--resume`: nothing else of the run changes,
+    /// such as its schedules.
+    #[arg(long, value_name = "EPOCHS", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "folds")]
+    until: Option<u64>,
     #[command(flatten)]
     verbosity: Verbosity,
     /// Shows the run on the full terminal: curves, metrics, times, log. Keys stop it, save a
@@ -235,11 +239,11 @@ fn try_run(
     opening.push(hooks_table::text(hooked.hooks().hooks()));
     log_all(log, &opening);
     let interrupt = signals::install();
-    let manifest = origin.manifest.clone();
     let resumed = hooked
         .with(|trainer| {
-            let trainer = (trainer.with_manifest(manifest))
+            let trainer = (trainer.with_manifest(origin.manifest.clone()))
                 .interruptible(&interrupt)
+                .until(arguments.until)
                 .saving_to(store.clone());
             match joint {
                 Some(joint) => joint.of(trainer),

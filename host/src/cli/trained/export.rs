@@ -1,7 +1,6 @@
 //! `sconce export`: a trained model for other programs.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -11,6 +10,7 @@ use crate::cli::show::output;
 use crate::cli::trained::TrainedArgs;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
+use crate::model_directory::{TrainedModel, TransformersExportError};
 use crate::nn::onnx::{OnnxError, OnnxModel};
 use crate::session::{StartFailure, TaskBuilder};
 
@@ -19,11 +19,11 @@ use crate::session::{StartFailure, TaskBuilder};
 pub(in crate::cli) struct ExportArgs {
     #[command(flatten)]
     trained: TrainedArgs,
-    /// Format of the file.
+    /// Format of what is written.
     #[arg(long, value_enum, default_value_t = ExportFormat::Onnx)]
     format: ExportFormat,
-    /// File to write; an existing one is replaced.
-    #[arg(long, value_name = "FILE")]
+    /// File to write, where an existing one is replaced; for `transformers` a directory, new or empty.
+    #[arg(long, value_name = "PATH")]
     output: PathBuf,
 }
 
@@ -32,6 +32,8 @@ pub(in crate::cli) struct ExportArgs {
 enum ExportFormat {
     /// A graph of ONNX's operations (opset 20).
     Onnx,
+    /// A directory as `transformers` writes it, of a model of that kind.
+    Transformers,
 }
 
 pub(in crate::cli) fn export(
@@ -45,64 +47,120 @@ pub(in crate::cli) fn export(
             Diagnostic::new(problem).hint(hint),
         ]));
     };
-    let ExportFormat::Onnx = arguments.format;
-    let written = match model.onnx() {
-        Ok(onnx) => arguments.write(onnx),
-        Err(error) => Err(ExportProblem::Model(error)),
+    let written = match arguments.format {
+        ExportFormat::Onnx => arguments.write_onnx(&model),
+        ExportFormat::Transformers => arguments.write_transformers(&model),
     };
-    match written {
-        Ok(bytes) => {
-            output::line(&format!("`{}`: {bytes} bytes", arguments.output.display()));
-            Ok(exit::DONE)
-        }
-        Err(ExportProblem::Model(error)) => Err(StartFailure::usage(vec![Diagnostic::new(
-            error.to_string(),
-        )])),
-        Err(ExportProblem::File(error)) => {
-            let problem = format!("can't write `{}`: {error}", arguments.output.display());
-            Err(StartFailure::usage(vec![Diagnostic::new(problem)]))
-        }
+    let written = written.map_err(|problem| arguments.failure(problem))?;
+    for (path, bytes) in written {
+        output::line(&format!("`{}`: {bytes} bytes", path.display()));
     }
+    Ok(exit::DONE)
 }
 
 /// Why a model can't be exported.
 enum ExportProblem {
-    Model(OnnxError),
-    File(std::io::Error),
+    Onnx(OnnxError),
+    Transformers(TransformersExportError),
+    File(io::Error),
 }
 
 impl From<OnnxError> for ExportProblem {
     fn from(error: OnnxError) -> Self {
-        ExportProblem::Model(error)
+        ExportProblem::Onnx(error)
     }
 }
 
+/// Files that were written, with their sizes in bytes.
+type WrittenFiles = Vec<(PathBuf, u64)>;
+
 impl ExportArgs {
-    /// Writes the file, and beside it one for weights that it has no room for; returns the number of bytes of both.
-    fn write(&self, onnx: OnnxModel) -> Result<u64, ExportProblem> {
-        let name = self
-            .output
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        let (bytes, of_weights) = if onnx.is_large() {
-            let data = format!("{name}.data");
-            let file =
-                File::create(self.output.with_file_name(&data)).map_err(ExportProblem::File)?;
-            let (mut file, mut count) = (BufWriter::new(file), 0);
-            let bytes = onnx.beside(&data, |weights| {
-                count += weights.len() as u64;
-                file.write_all(weights).map_err(ExportProblem::File)
-            })?;
-            let file = file
-                .into_inner()
-                .map_err(|error| ExportProblem::File(error.into_error()))?;
-            file.sync_all().map_err(ExportProblem::File)?;
-            (bytes, count)
+    fn failure(&self, problem: ExportProblem) -> StartFailure {
+        let output = self.output.display();
+        let diagnostic = match problem {
+            ExportProblem::Onnx(error) => Diagnostic::new(error.to_string()),
+            ExportProblem::File(error) => {
+                Diagnostic::new(format!("can't write `{output}`: {error}"))
+            }
+            ExportProblem::Transformers(error) => {
+                let hint = match &error {
+                    TransformersExportError::Kind => {
+                        Some("`--format onnx` takes models of all kinds")
+                    }
+                    TransformersExportError::Exists(_) => {
+                        Some("`--output` names a new directory, or an empty one")
+                    }
+                    _ => None,
+                };
+                let problem = format!("can't write a model of `transformers`: {error}");
+                let diagnostic = Diagnostic::new(problem);
+                match hint {
+                    Some(hint) => diagnostic.hint(hint),
+                    None => diagnostic,
+                }
+            }
+        };
+        StartFailure::usage(vec![diagnostic])
+    }
+
+    fn write_transformers(&self, model: &TrainedModel) -> Result<WrittenFiles, ExportProblem> {
+        let written = model.write_transformers(&self.output);
+        let written = written.map_err(ExportProblem::Transformers)?;
+        let notes: Vec<Diagnostic> = written.notes.into_iter().map(Diagnostic::warning).collect();
+        output::diagnostics(&notes);
+        Ok(written.files)
+    }
+
+    /// Writes the graph, and first a file beside it for weights that it has no room for.
+    fn write_onnx(&self, model: &TrainedModel) -> Result<WrittenFiles, ExportProblem> {
+        let onnx = model.onnx()?;
+        let (bytes, mut written) = if onnx.is_large() {
+            self.write_beside(onnx)?
         } else {
-            (onnx.whole()?, 0)
+            (onnx.whole()?, Vec::new())
         };
         files::write_atomically(&self.output, &bytes).map_err(ExportProblem::File)?;
-        Ok(bytes.len() as u64 + of_weights)
+        written.push((self.output.clone(), bytes.len() as u64));
+        Ok(written)
+    }
+
+    /// Writes the file of weights, at once; returns the bytes of the graph.
+    fn write_beside(&self, onnx: OnnxModel) -> Result<(Vec<u8>, WrittenFiles), ExportProblem> {
+        let name = self.output.file_name().unwrap_or_default();
+        let name = format!("{}.data", name.to_string_lossy());
+        let path = self.output.with_file_name(&name);
+        let (mut graph, mut size) = (Vec::new(), 0);
+        let written = files::write_atomically_by(&path, |file| {
+            let mut file = BufWriter::new(file);
+            let bytes = onnx.beside(&name, |weights| {
+                size += weights.len() as u64;
+                file.write_all(weights).map_err(Unwritten::File)
+            });
+            graph = bytes.map_err(io::Error::from)?;
+            file.flush()
+        });
+        written.map_err(ExportProblem::File)?;
+        Ok((graph, vec![(path, size)]))
+    }
+}
+
+/// Why the file of weights is not complete.
+enum Unwritten {
+    Model(OnnxError),
+    File(io::Error),
+}
+
+impl From<OnnxError> for Unwritten {
+    fn from(error: OnnxError) -> Self {
+        Unwritten::Model(error)
+    }
+}
+
+impl From<Unwritten> for io::Error {
+    fn from(unwritten: Unwritten) -> Self {
+        match unwritten {
+            Unwritten::Model(error) => io::Error::other(error),
+            Unwritten::File(error) => error,
+        }
     }
 }

@@ -1,20 +1,19 @@
 //! Merging of an adapter into the files of its base: names, shards, types and order of the base's weights stay.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Tensor};
 use safetensors::Dtype;
-use sconce_base::files::write_atomically_by;
-use serde_json::json;
 
 use super::AdapterError;
 use super::merge::with_adapter;
 use super::peft::{PeftConfig, file_in, own_name};
 use crate::parameters::adapters::{LORA_A, LORA_B};
 use crate::weights::open::open_parts;
+use crate::weights::shards;
 use crate::weights::stored::StoredTensor;
-use crate::weights::writing::{Written, WrittenTensor, write_tensor};
+use crate::weights::writing::{WrittenTensor, write_tensor};
 use crate::weights::{self, FamilyNames, Renames};
 
 /// Files of a model's directory that go with its weights, as they are.
@@ -116,7 +115,13 @@ pub fn merge_files(
         }
     }
     fs_err::create_dir_all(output)?;
-    write_shards(output, shards, &mut merged.files)?;
+    merged.files = shards::write(output, shards, |source, file| match source {
+        Source::Kept(stored) => {
+            let copied = stored.copy_bytes(file);
+            copied.map_err(|error| std::io::Error::other(error.to_string()))
+        }
+        Source::Changed(tensor) => write_tensor(tensor, file),
+    })?;
     copy_companions(base, output, &mut merged.files)?;
     Ok(merged)
 }
@@ -248,47 +253,6 @@ impl Adapter {
     fn adapted_left(&self) -> Option<&str> {
         self.down.keys().next().map(String::as_str)
     }
-}
-
-fn write_shards(
-    output: &Path,
-    shards: Vec<(String, Vec<WrittenTensor<Source>>)>,
-    files: &mut Vec<PathBuf>,
-) -> Result<(), AdapterError> {
-    let is_split = shards.len() > 1;
-    let mut map = serde_json::Map::new();
-    let mut total = 0;
-    for (file, tensors) in shards {
-        // Of another format, a shard gets the ending of what it is now.
-        let file = Path::new(&file).with_extension("safetensors");
-        for tensor in &tensors {
-            map.insert(tensor.name.clone(), json!(file.display().to_string()));
-            let count: usize = tensor.shape.iter().product();
-            total += count * tensor.dtype.bitsize() / 8;
-        }
-        let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        let path = output.join(file);
-        let written =
-            Written::of(tensors, Some(metadata)).map_err(|error| AdapterError::Merge {
-                path: path.clone(),
-                reason: error.to_string(),
-            })?;
-        write_atomically_by(&path, |into| {
-            written.write_by(into, |source, file| match source {
-                Source::Kept(stored) => (stored.copy_bytes(file))
-                    .map_err(|error| std::io::Error::other(error.to_string())),
-                Source::Changed(tensor) => write_tensor(tensor, file),
-            })
-        })?;
-        files.push(path);
-    }
-    if is_split {
-        let path = output.join("model.safetensors.index.json");
-        let index = json!({ "metadata": { "total_size": total }, "weight_map": map });
-        sconce_base::files::write_atomically(&path, format!("{index:#}\n").as_bytes())?;
-        files.push(path);
-    }
-    Ok(())
 }
 
 /// Copies what is beside the base's weights and belongs to the model.

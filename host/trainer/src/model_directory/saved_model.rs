@@ -331,6 +331,16 @@ impl TrainedModel {
         Ok(OnnxModel::of(graph, &facts))
     }
 
+    /// Architecture, and how it computed.
+    pub(super) fn facts(&self) -> &ModelFacts {
+        &self.facts
+    }
+
+    /// Its weights.
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
     /// What was learnt from the training data.
     pub fn preprocessing(&self) -> &Preprocessing {
         &self.preprocessing

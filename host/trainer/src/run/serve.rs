@@ -319,9 +319,9 @@ impl<'run> Trainer<'run> {
         }
     }
 
-    /// Leaves the run if a signal asks for it, after saving a checkpoint.
+    /// Leaves the run if a signal or the last epoch that was asked for says so, after saving a checkpoint.
     pub(in crate::run) fn leave_if_interrupted(&mut self) -> Result<(), Leave> {
-        let Some(signal) = self.outside.interrupt.signal() else {
+        let Some(signal) = self.outside.asks_to_end(&self.position) else {
             return Ok(());
         };
         self.outside.interrupted_by = Some(signal);
@@ -370,7 +370,7 @@ impl<'run> Trainer<'run> {
             return Ok(());
         };
         let (shared, update) = (self.shared, self.position.update);
-        let signal = self.outside.interrupt.signal();
+        let signal = self.outside.asks_to_end(&self.position);
         let votes = ranks.vote(outside, signal, update, shared, self.task, &mut self.hooks)?;
         self.outside.interrupted_by = votes.signal.or(self.outside.interrupted_by);
         // There are mount points within what is served, such as that after a save: all ranks vote there too.

@@ -144,6 +144,12 @@ impl<'run> Trainer<'run> {
         self
     }
 
+    /// Ends the run once this many epochs are trained and validated, to be resumed later; not if that is its own end.
+    pub fn until(mut self, epochs: Option<u64>) -> Self {
+        self.outside.until = epochs;
+        self
+    }
+
     /// Lets `remote` make requests of the run.
     pub fn asked_by(mut self, remote: &Remote) -> Self {
         self.outside.remote = remote.clone();

@@ -1,6 +1,7 @@
 //! Batches come in order for any number of threads, and no thread waits for ever.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use candle_core::{Device, Tensor};
 
@@ -43,9 +44,7 @@ impl Dataset for Counted {
             panic!("sample {index} is cursed");
         }
         // Later batches are ready sooner, so that they finish out of order.
-        for _ in 0..(1000 - indices[0]) {
-            thread::yield_now();
-        }
+        thread::sleep(Duration::from_micros((1000 - indices[0]).into()));
         let inputs: Vec<f32> = indices.iter().map(|&i| (i + epoch as u32) as f32).collect();
         Ok(Batch::new(
             Tensor::from_vec(inputs, indices.len(), &Device::Cpu)?,
@@ -113,7 +112,7 @@ fn of_small_batches_as_many_as_their_size_allows_are_prepared_ahead() {
         // With all of them there, the threads wait until half of them are taken.
         let gathered = || data.gathered.load(Ordering::SeqCst);
         while gathered() < 17 || loader.shared.lock().waiting < threads {
-            thread::yield_now();
+            thread::sleep(Duration::from_millis(1));
         }
         for _ in 0..8 {
             loader.next_batch().expect("a batch").expect("no error");
@@ -121,7 +120,7 @@ fn of_small_batches_as_many_as_their_size_allows_are_prepared_ahead() {
         assert_eq!(gathered(), 17, "{threads} threads");
         loader.next_batch().expect("a batch").expect("no error");
         while gathered() < 26 || loader.shared.lock().waiting < threads {
-            thread::yield_now();
+            thread::sleep(Duration::from_millis(1));
         }
         for _ in 10..100 {
             loader.next_batch().expect("a batch").expect("no error");

@@ -27,11 +27,11 @@ const LARGEST: u64 = 1 << 24;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::tokens) struct ChatTemplate {
-    template: String,
+    pub(in crate::tokens) template: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    bos_token: Option<String>,
+    pub(in crate::tokens) bos_token: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    eos_token: Option<String>,
+    pub(in crate::tokens) eos_token: Option<String>,
 }
 
 /// A part of a conversation's text, and whether it is learnt.

@@ -7,7 +7,7 @@
 //! **Flow**: each line is parsed, its texts become tokens, each marked as one to learn or not, and a row longer than `context` is
 //! cut; a row in which nothing is left to learn is dropped. Of all rows memory has their places alone, 12 bytes each.
 
-mod chat;
+pub(in crate::tokens) mod chat;
 mod config;
 mod dataset;
 mod fields;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sconce_nn::TokenTargets;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::RowDataset;
 use super::chat::ChatTemplate;
@@ -15,6 +16,7 @@ use crate::dataset::input::InputDescription;
 use crate::error::TokensError;
 use crate::tokens::TokensTransform;
 use crate::tokens::cached::kept_in;
+use crate::tokens::tokenizer_config::tokenizer_config;
 use crate::{DataError, Dataset, Targets};
 
 /// What is kept of rows with a model: how their texts become tokens, and their classes.
@@ -86,6 +88,12 @@ impl RowsTransform {
     /// Returns what is kept of their tokens.
     pub fn tokens(&self) -> &TokensTransform {
         &self.tokens
+    }
+
+    /// As [`TokensTransform::tokenizer_config`], with the chat template.
+    pub(crate) fn tokenizer_config(&self) -> Option<Value> {
+        let (tokenizer, end) = (self.tokens.tokenizer()?, self.tokens.end());
+        Some(tokenizer_config(tokenizer, end, self.chat.as_ref()))
     }
 
     /// Whether tokens are predicted, not classes.

@@ -1,6 +1,6 @@
 //! BERT (Devlin et al., 2019).
 
-use super::family::{Family, FamilyNames, TiedName, pairs, texts};
+use super::family::{Classes, Family, FamilyNames, TiedName, pairs, texts};
 use super::keys::Keys;
 use super::parts::{activation, dropout, head, layer_norm, linear, normal, residual, tied_head};
 use super::terms::{Head, Shapes, TransformersError};
@@ -12,6 +12,12 @@ use crate::{
 
 pub(super) static BERT: Family = Family {
     model_type: "bert",
+    classes: Classes {
+        base: "BertModel",
+        language: Some("BertForMaskedLM"),
+        classification: "BertForSequenceClassification",
+        generates: false,
+    },
     used: &[
         "attention_probs_dropout_prob",
         "classifier_dropout",

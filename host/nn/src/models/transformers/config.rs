@@ -70,7 +70,7 @@ impl TransformersConfig {
         Ok(())
     }
 
-    fn values(&self) -> Result<&Map<String, Value>, TransformersError> {
+    pub(super) fn values(&self) -> Result<&Map<String, Value>, TransformersError> {
         match &self.config {
             ConfigSource::Object(values) => Ok(values),
             ConfigSource::File(path) => Err(TransformersError::NotRead(path.clone())),

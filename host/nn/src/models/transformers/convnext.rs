@@ -1,6 +1,6 @@
 //! `ConvNeXt` (Liu et al., 2022).
 
-use super::family::{Family, FamilyNames, texts};
+use super::family::{Classes, Family, FamilyNames, texts};
 use super::keys::Keys;
 use super::parts::{activation, head, layer_norm, linear, normal};
 use super::terms::{Head, Shapes, TransformersError};
@@ -11,6 +11,12 @@ use crate::{
 
 pub(super) static CONVNEXT: Family = Family {
     model_type: "convnext",
+    classes: Classes {
+        base: "ConvNextModel",
+        language: None,
+        classification: "ConvNextForImageClassification",
+        generates: false,
+    },
     used: &[
         "depths",
         "drop_path_rate",

@@ -10,6 +10,8 @@ use crate::LayerConfig;
 pub(super) struct Family {
     /// `model_type` in `config.json`.
     pub(super) model_type: &'static str,
+    /// Its classes in `transformers`.
+    pub(super) classes: Classes,
     /// Keys whose values the layers depend on.
     pub(super) used: &'static [&'static str],
     /// Keys that have no effect on the layers, beside [`NO_EFFECT`].
@@ -20,6 +22,18 @@ pub(super) struct Family {
     pub(super) layers: fn(&Keys<'_>, &Shapes<'_>) -> Result<Vec<LayerConfig>, TransformersError>,
     /// The names in files of its weights.
     pub(super) names: fn(&Keys<'_>) -> FamilyNames,
+}
+
+/// The classes of a family in `transformers`, by what they end with.
+pub(super) struct Classes {
+    /// With nothing after the blocks.
+    pub(super) base: &'static str,
+    /// With a number for each token; none if the family is not one of texts.
+    pub(super) language: Option<&'static str>,
+    /// With a number for each class.
+    pub(super) classification: &'static str,
+    /// Whether that of language continues texts.
+    pub(super) generates: bool,
 }
 
 /// Keys of every `config.json` that have no effect on the layers: names, versions, tokens that the tokenizer knows, and settings of

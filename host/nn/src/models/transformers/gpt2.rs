@@ -1,6 +1,6 @@
 //! GPT-2 (Radford et al., 2019).
 
-use super::family::{Family, FamilyNames, TiedName, texts};
+use super::family::{Classes, Family, FamilyNames, TiedName, texts};
 use super::keys::Keys;
 use super::parts::{
     activation, dropout, head, layer_norm, normal, residual, sequential, tied_head,
@@ -14,6 +14,12 @@ use crate::{
 
 pub(super) static GPT2: Family = Family {
     model_type: "gpt2",
+    classes: Classes {
+        base: "GPT2Model",
+        language: Some("GPT2LMHeadModel"),
+        classification: "GPT2ForSequenceClassification",
+        generates: true,
+    },
     used: &[
         "activation_function",
         "attn_pdrop",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::family::{Family, FamilyNames, TiedName, texts};
+use super::family::{Classes, Family, FamilyNames, TiedName, texts};
 use super::keys::Keys;
 use super::parts::{activation, head, normal, residual, rms_norm, sequential, tied_head};
 use super::terms::{Head, Shapes, TransformersError};
@@ -103,6 +103,12 @@ const QWEN3_SIZES: Variant = Variant {
 
 pub(super) static LLAMA: Family = Family {
     model_type: "llama",
+    classes: Classes {
+        base: "LlamaModel",
+        language: Some("LlamaForCausalLM"),
+        classification: "LlamaForSequenceClassification",
+        generates: true,
+    },
     used: USED,
     no_effect: NO_EFFECT,
     refused: REFUSED,
@@ -112,18 +118,36 @@ pub(super) static LLAMA: Family = Family {
 
 pub(super) static MISTRAL: Family = Family {
     model_type: "mistral",
+    classes: Classes {
+        base: "MistralModel",
+        language: Some("MistralForCausalLM"),
+        classification: "MistralForSequenceClassification",
+        generates: true,
+    },
     layers: |keys, shapes| layers(keys, shapes, &MISTRAL_SIZES),
     ..LLAMA
 };
 
 pub(super) static QWEN2: Family = Family {
     model_type: "qwen2",
+    classes: Classes {
+        base: "Qwen2Model",
+        language: Some("Qwen2ForCausalLM"),
+        classification: "Qwen2ForSequenceClassification",
+        generates: true,
+    },
     layers: |keys, shapes| layers(keys, shapes, &QWEN2_SIZES),
     ..LLAMA
 };
 
 pub(super) static QWEN3: Family = Family {
     model_type: "qwen3",
+    classes: Classes {
+        base: "Qwen3Model",
+        language: Some("Qwen3ForCausalLM"),
+        classification: "Qwen3ForSequenceClassification",
+        generates: true,
+    },
     layers: |keys, shapes| layers(keys, shapes, &QWEN3_SIZES),
     ..LLAMA
 };

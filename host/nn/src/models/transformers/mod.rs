@@ -1,6 +1,7 @@
 //! Models of `transformers`, described by their own `config.json`.
 //!
 //! - `config`: what the manifest says, the file it names, and the layers of what that describes
+//! - `exported`: the `config.json` of a model that has been trained
 //! - `terms`: what a model is built for, and why it can't be; `families`: the list of families
 //! - `family`: what is known of a family of models: its keys, and the names in its files; `keys`: the values of a `config.json`
 //! - `gpt2`, `llama` (with mistral, qwen2 and qwen3), `bert`, `vit`, `resnet`, `convnext`: the families, each a function from
@@ -13,6 +14,7 @@
 mod bert;
 mod config;
 mod convnext;
+mod exported;
 mod families;
 mod family;
 mod gpt2;
@@ -26,5 +28,6 @@ mod tests;
 mod vit;
 
 pub use config::{ConfigSource, TransformersConfig};
+pub use exported::ExportedConfig;
 pub use family::{FamilyNames, TiedName};
 pub use terms::{Head, TransformersError};

@@ -1,6 +1,6 @@
 //! Residual networks (He et al., 2016), with the names of `transformers`; the kind `resnet` has torchvision's.
 
-use super::family::{Family, FamilyNames, texts};
+use super::family::{Classes, Family, FamilyNames, texts};
 use super::keys::Keys;
 use super::parts::{activation, head, sequential};
 use super::terms::{Head, Shapes, TransformersError};
@@ -11,6 +11,12 @@ use crate::{
 
 pub(super) static RESNET: Family = Family {
     model_type: "resnet",
+    classes: Classes {
+        base: "ResNetModel",
+        language: None,
+        classification: "ResNetForImageClassification",
+        generates: false,
+    },
     used: &[
         "depths",
         "downsample_in_bottleneck",

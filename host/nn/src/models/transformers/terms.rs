@@ -94,6 +94,17 @@ pub enum TransformersError {
         /// What the data has.
         found: String,
     },
+    /// The head has another number of outputs than there are tokens.
+    #[error(
+        "the head has {outputs} outputs, one for each token of the data, and the table of tokens {vocabulary} rows: \
+         `transformers` wants as many; train with `\"vocab_size\": {outputs}` in `config.json`"
+    )]
+    Vocabulary {
+        /// Outputs of the head.
+        outputs: usize,
+        /// Rows of the table.
+        vocabulary: usize,
+    },
     /// The family has no such head.
     #[error("the family has no head for `language`: take `classification` or `none`")]
     NoLanguage,

@@ -1,6 +1,6 @@
 //! The vision transformer (Dosovitskiy et al., 2021), with a class token.
 
-use super::family::{Family, FamilyNames, pairs, texts};
+use super::family::{Classes, Family, FamilyNames, pairs, texts};
 use super::keys::Keys;
 use super::parts::{activation, dropout, head, layer_norm, linear, normal, residual};
 use super::terms::{Head, Shapes, TransformersError};
@@ -12,6 +12,12 @@ use crate::{
 
 pub(super) static VIT: Family = Family {
     model_type: "vit",
+    classes: Classes {
+        base: "ViTModel",
+        language: None,
+        classification: "ViTForImageClassification",
+        generates: false,
+    },
     used: &[
         "attention_probs_dropout_prob",
         "hidden_act",

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::data::DataFile;
 use crate::device_facts::device_name;
-use crate::run::{RunOutcome, RunReport};
+use crate::run::{RunOutcome, RunReport, StopSignal};
 use crate::team::Team;
 use crate::version::HOST_VERSION;
 use sconce_base::held_directory::HeldDirectory;
@@ -44,6 +44,7 @@ fn record(report: &RunReport) -> Value {
             let hook = (!hook.is_empty()).then(|| hook.clone());
             ("stopped", Some(reason.clone()), hook)
         }
+        RunOutcome::Interrupted(StopSignal::Until) => ("paused", None, None),
         RunOutcome::Interrupted(signal) => ("interrupted", Some(signal.name().to_owned()), None),
         RunOutcome::Failed(error) => {
             let hook = error.hook().map(str::to_owned);

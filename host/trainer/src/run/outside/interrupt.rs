@@ -24,16 +24,19 @@ pub enum StopSignal {
     Hangup = 3,
     /// `SIGUSR1`, as batch systems send it some time before they end a job; `mpirun` forwards it.
     User = 4,
+    /// No signal: the epoch is over that the run was to go to, as `sconce run --until` has it.
+    Until = 5,
 }
 
 impl StopSignal {
-    /// Name of the signal.
+    /// Name of the signal, or of the option in its place.
     pub fn name(self) -> &'static str {
         match self {
             StopSignal::Interrupt => "SIGINT",
             StopSignal::Terminate => "SIGTERM",
             StopSignal::Hangup => "SIGHUP",
             StopSignal::User => "SIGUSR1",
+            StopSignal::Until => "--until",
         }
     }
 
@@ -43,6 +46,7 @@ impl StopSignal {
             StopSignal::Terminate,
             StopSignal::Hangup,
             StopSignal::User,
+            StopSignal::Until,
         ];
         all.into_iter().find(|signal| *signal as u8 == number)
     }

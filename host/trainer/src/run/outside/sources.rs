@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use sconce_lifecycle::Position;
+use sconce_lifecycle::{Position, TrainingStage};
 use sconce_plugin_api::Phase;
 
 use super::interrupt::{Interrupt, StopSignal};
@@ -20,7 +20,9 @@ use crate::run::timing::profile::PassTimes;
 pub(in crate::run) struct Outside<'run> {
     /// Asks the run to end soon.
     pub(in crate::run) interrupt: Interrupt,
-    /// The signal that asked for it, once the run has noticed.
+    /// Number of epochs after which the run ends to be resumed later, if not before its own end.
+    pub(in crate::run) until: Option<u64>,
+    /// The signal that asked for the end, once the run has noticed.
     pub(in crate::run) interrupted_by: Option<StopSignal>,
     /// Makes other requests of the run.
     pub(in crate::run) remote: Remote,
@@ -31,6 +33,14 @@ pub(in crate::run) struct Outside<'run> {
 }
 
 impl Outside<'_> {
+    /// What asks the run to end here, to be resumed later.
+    pub(in crate::run) fn asks_to_end(&self, position: &Position) -> Option<StopSignal> {
+        let is_between = position.stage == TrainingStage::Epoch && position.begun.is_none();
+        let is_reached = |until| position.epoch >= until && position.epoch < position.epochs;
+        let is_due = is_between && self.until.is_some_and(is_reached);
+        (self.interrupt.signal()).or_else(|| is_due.then_some(StopSignal::Until))
+    }
+
     /// The next request to be served between two iterations. While the run is paused it is waited for here, until a signal
     /// arrives.
     pub(in crate::run) fn next_request(

@@ -3,7 +3,7 @@
 mod families;
 mod hostile;
 mod torch;
-mod transformers;
+pub(crate) mod transformers;
 
 use candle_core::{DType, Device};
 

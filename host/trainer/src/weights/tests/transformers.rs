@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn directory(name: &str) -> PathBuf {
+/// Directory of a model as `transformers` wrote it.
+pub(crate) fn directory(name: &str) -> PathBuf {
     let all = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../tests/reference/transformers"
@@ -15,8 +16,16 @@ fn directory(name: &str) -> PathBuf {
     PathBuf::from(all).join(name)
 }
 
-/// The family's parameters, and what names mean in its files.
-fn built(name: &str) -> (Parameters, FamilyNames) {
+/// A model of a family, with what it was built for.
+pub(crate) struct Built {
+    pub(crate) parameters: Parameters,
+    pub(crate) config: ModelConfig,
+    pub(crate) input: Signal,
+    pub(crate) targets: Targets,
+}
+
+/// The model of a directory, with initial values.
+pub(crate) fn built(name: &str) -> Built {
     let config = json!({"kind": "transformers", "config": directory(name)});
     let mut config: ModelConfig = serde_json::from_value(config).expect("a model");
     config.read_files(Path::new("")).expect("its config.json");
@@ -35,7 +44,7 @@ fn built(name: &str) -> (Parameters, FamilyNames) {
         3 => Targets::ClassPerPosition(classes),
         _ => Targets::Class(classes),
     };
-    let inputs = match &case["inputs"]["pixel_values"] {
+    let input = match &case["inputs"]["pixel_values"] {
         Value::Null => {
             let length = shape(&case["inputs"]["input_ids"])[1];
             let tokens = Signal::tokens(length, 40).up_to();
@@ -48,13 +57,23 @@ fn built(name: &str) -> (Parameters, FamilyNames) {
         images => Signal::numbers(&shape(images)[1..]),
     };
     let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
-    let model = config.build(&mut parameters, &inputs, &targets);
+    let model = config.build(&mut parameters, &input, &targets);
     model.expect("a model");
-    (parameters, config.family_names())
+    Built {
+        parameters,
+        config,
+        input,
+        targets,
+    }
 }
 
 fn loaded(path: &Path, name: &str) -> (Parameters, Comparison) {
-    let (own, family) = built(name);
+    let Built {
+        parameters: own,
+        config,
+        ..
+    } = built(name);
+    let family = config.family_names();
     let comparison = load_as(path, &own, true, &Renames::new(), &family);
     let comparison = comparison.unwrap_or_else(|error| panic!("{name}: {error}"));
     (own, comparison)
@@ -147,7 +166,12 @@ fn a_tied_head_is_compared_and_untying_is_said() {
     let named = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
     let written = prepared(&path, named, None).expect("a header");
     files::write_atomically_by(&path, |file| written.write(file)).expect("written");
-    let (own, family) = built("gpt2");
+    let Built {
+        parameters: own,
+        config,
+        ..
+    } = built("gpt2");
+    let family = config.family_names();
     let error = load_as(&path, &own, true, &Renames::new(), &family);
     let error = error.expect_err("another head").to_string();
     for words in ["`lm_head.weight` in", "tie_word_embeddings"] {
