@@ -1439,6 +1439,8 @@ class ModelSequentialLayersItemAttention(TypedDict, total=False):
     name: Union[str, None]
     """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
     number; kinds that only rearrange elements are no modules without a name."""
+    output_init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the weight of the projection of the concatenated heads. Default: `init`."""
     projections: Union[ModelSequentialLayersItemAttentionProjections1, ModelSequentialLayersItemAttentionProjections2]
     """Names of the projections; they may contain dots."""
     query_norm: Union[ModelSequentialLayersItemAttentionQueryNorm, None]

@@ -34,7 +34,7 @@ impl Dropout {
         if !self.is_on(pass) {
             return Ok(x.clone());
         }
-        let factors = ops::dropout_factors(pass.random(&self.purpose), x, self.share)?;
+        let factors = ops::dropout_factors(&pass.random(&self.purpose), x, self.share)?;
         ops::masked(x, &factors)
     }
 }
@@ -79,7 +79,7 @@ impl DropPath {
             *first = *batch;
         }
         let of_samples = Tensor::zeros(each, x.dtype(), x.device())?;
-        let factors = ops::dropout_factors(pass.random(purpose), &of_samples, *share)?;
+        let factors = ops::dropout_factors(&pass.random(purpose), &of_samples, *share)?;
         ops::masked(x, &factors.broadcast_as(x.shape())?.contiguous()?)
     }
 }

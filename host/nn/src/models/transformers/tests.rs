@@ -451,3 +451,34 @@ fn names_of_other_versions_are_data() {
     assert_eq!(gpt2.tied[0].parameter, "transformer.wte.weight");
     assert!(of(json!({"model_type": "llama"})).names().tied.is_empty());
 }
+
+/// As `GPT2PreTrainedModel._init_weights` of `transformers`: all `c_proj` by 1 / √(2 · blocks) of the others' deviation.
+#[test]
+fn gpt2_starts_its_projections_back_to_the_sum_smaller() {
+    let config = json!({"model_type": "gpt2", "n_embd": 96, "n_head": 2, "n_layer": 8, "n_positions": 8, "vocab_size": 40,
+        "initializer_range": 0.2});
+    let mut parameters = Parameters::new(1, DType::F32, &ops::device::for_tests());
+    let model = ModelConfig::Transformers(of(config));
+    let targets = Targets::ClassPerPosition(names(40));
+    let network = model.build(&mut parameters, &Signal::tokens(8, 40), &targets);
+    network.expect("a network");
+    let deviation = |name: &str| {
+        let found = parameters.iter().find(|parameter| parameter.name() == name);
+        let tensor = found.expect("a parameter").tensor();
+        let mean = tensor.sqr().and_then(|squares| squares.mean_all());
+        f64::from(
+            mean.and_then(|mean| mean.to_scalar::<f32>())
+                .expect("a mean"),
+        )
+        .sqrt()
+    };
+    for (layer, expected) in [
+        ("attn.c_attn", 0.2),
+        ("attn.c_proj", 0.05),
+        ("mlp.c_fc", 0.2),
+        ("mlp.c_proj", 0.05),
+    ] {
+        let found = deviation(&format!("transformer.h.3.{layer}.weight"));
+        assert!((found / expected - 1.0).abs() < 0.05, "{layer}: {found}");
+    }
+}

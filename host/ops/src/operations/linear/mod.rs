@@ -11,7 +11,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 
 use self::blocked::BlockedLinear;
 use super::elementwise::KeptValues;
-use crate::autograd::aside::hand_over;
+use crate::autograd::aside::{hand_over, hand_over_own};
 use crate::autograd::tape::{apply2, apply3};
 use crate::composed;
 use crate::kernels::{
@@ -274,10 +274,10 @@ impl CustomOp3 for LinearOp {
         y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = self.backward(x, weight, y, gradient, true)?;
+        let [of_x, of_weight, of_bias] = self.backward(x, weight, y, gradient, bias.track_op())?;
         Ok((
             hand_over(x, of_x),
-            hand_over(weight, of_weight),
+            hand_over_own(weight, of_weight),
             hand_over(bias, of_bias),
         ))
     }
@@ -306,7 +306,7 @@ impl CustomOp2 for LinearOp {
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let [of_x, of_weight, _] = self.backward(x, weight, y, gradient, false)?;
-        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
+        Ok((hand_over(x, of_x), hand_over_own(weight, of_weight)))
     }
 }
 
