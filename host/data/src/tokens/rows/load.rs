@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chat::ChatTemplate;
 use super::fields::Fields;
 use super::lines::wrong;
 use super::making::{Recipe, rows_in};
@@ -18,6 +17,7 @@ use crate::split::{self, Part};
 use crate::tokens::TokensTransform;
 use crate::tokens::cached::kept_in;
 use crate::tokens::tokenizer::Tokenizer;
+use crate::tokens::tokenizer::chat::ChatTemplate;
 use crate::{DataError, Dataset};
 
 /// Name of the file with a tokenizer's chat template.

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::chat::ChatTemplate;
 use super::fields::{Fields, RowText};
 use super::lines::{Content, wrong};
 use super::source::RowSource;
@@ -16,6 +15,7 @@ use crate::error::{DataError, unreadable};
 use crate::files::data_files::note_hash;
 use crate::tokens::parallel;
 use crate::tokens::tokenizer::Tokenizer;
+use crate::tokens::tokenizer::chat::ChatTemplate;
 use crate::tokens::writing::unwritten;
 use sconce_base::regular_file::open_regular;
 

@@ -1,12 +1,14 @@
 //! A tokenizer: a text's tokens and a token's text, as `tokenizer.json` says.
 //!
 //! **Parts**: `safety`: what is refused of a file that is not trusted. `byte_counts`: the bytes that each token stands for.
-//! `pieces`: where texts are cut. `training`: a new one, from texts.
+//! `chat`: conversations as text. `config_file`: what other programs want beside it. `pieces`: where texts are cut. `training`: a new one, from texts.
 //!
 //! A text is encoded in pieces, cut at ends of lines, by whichever threads the caller has: the library's own pool is switched
 //! off, or the two would compete.
 
 mod byte_counts;
+pub(in crate::tokens) mod chat;
+pub(in crate::tokens) mod config_file;
 pub(in crate::tokens) mod pieces;
 mod safety;
 pub(in crate::tokens) mod training;

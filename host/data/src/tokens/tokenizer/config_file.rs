@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rows::chat::ChatTemplate;
-use super::tokenizer::Tokenizer;
+use super::Tokenizer;
+use super::chat::ChatTemplate;
 
 /// Names of tokens with a role, as tokenizers in use have them.
 const ROLES: [(&str, &[&str]); 6] = [

@@ -44,12 +44,12 @@ pub(in crate::tokens) struct ChatTemplate {
 }
 
 /// A part of a conversation's text, and whether it is learnt.
-pub(super) type Segment = (String, bool);
+pub(in crate::tokens) type Segment = (String, bool);
 
 impl ChatTemplate {
     /// Reads a template: of a `tokenizer_config.json`, the `chat_template.jinja` beside it or the one in it; or a file of
     /// Jinja, whose tokens are in the `tokenizer_config.json` beside it.
-    pub(super) fn open(file: &Path) -> Result<ChatTemplate, DataError> {
+    pub(in crate::tokens) fn open(file: &Path) -> Result<ChatTemplate, DataError> {
         let is_jinja = file
             .extension()
             .is_some_and(|extension| extension == "jinja");
@@ -97,7 +97,7 @@ impl ChatTemplate {
     }
 
     /// The texts of a conversation, of which the assistant's answers are learnt.
-    pub(super) fn segments(&self, messages: &[Value]) -> Result<Vec<Segment>, String> {
+    pub(in crate::tokens) fn segments(&self, messages: &[Value]) -> Result<Vec<Segment>, String> {
         if messages.len() > MOST_MESSAGES {
             return Err(format!(
                 "it has {} messages, more than {MOST_MESSAGES}",
