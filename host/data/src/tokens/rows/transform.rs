@@ -191,7 +191,7 @@ impl RowsTransform {
         InputDescription {
             name: "rows".to_owned(),
             kind: format!(
-                "JSON lines with {keys}, {} tokens each",
+                "rows with {keys}, of JSON lines or a Parquet file, {} tokens each",
                 self.tokens.context()
             ),
             values: format!("{} different tokens", self.tokens.vocabulary()),

@@ -40,6 +40,10 @@ impl Dropout {
 }
 
 impl Layer for Dropout {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         Dropout::forward(self, x, pass)
     }
@@ -81,6 +85,10 @@ impl DropPath {
 }
 
 impl Layer for DropPath {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         DropPath::forward(self, x, pass)
     }

@@ -14,7 +14,9 @@ use super::elementwise::KeptValues;
 use crate::autograd::aside::{hand_over, hand_over_own};
 use crate::autograd::tape::{apply2, apply3};
 use crate::composed;
-use crate::kernels::{Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit};
+use crate::kernels::{
+    Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit, multiply_few_rows,
+};
 use crate::options::{Function, WeightOrder};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::LinearSizes;
@@ -110,8 +112,13 @@ impl LinearOp {
             if bias.is_some_and(|bias| bias.len() != outputs) {
                 bail!("a linear layer of {outputs} outputs has a bias of another length")
             }
-            let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
-            let right = sizes.weight(numbers::<T>(weight, weight_layout)?).t();
+            let (x, weight) = (numbers::<T>(x, x_layout)?, numbers::<T>(weight, weight_layout)?);
+            if sizes.has_few_rows() {
+                let dims = [rows, inputs, outputs];
+                let product = multiply_few_rows(x, sizes.streamed(weight), dims, bias);
+                return Ok((stored(self.then(product)), shape.into()));
+            }
+            let (left, right) = (Matrix::new(x, rows, inputs), sizes.weight(weight).t());
             let factors = Factors {
                 left,
                 right,
