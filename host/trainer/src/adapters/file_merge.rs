@@ -8,7 +8,7 @@ use safetensors::Dtype;
 
 use super::AdapterError;
 use super::merge::with_adapter;
-use super::peft::{PeftConfig, file_in, own_name};
+use super::peft::{ADAPTER_CONFIG, PeftConfig, file_in, own_name};
 use crate::parameters::adapters::{LORA_A, LORA_B};
 use crate::weights::open::open_parts;
 use crate::weights::shards;
@@ -56,7 +56,7 @@ pub fn merge_files(
     output: &Path,
 ) -> Result<MergedFiles, AdapterError> {
     let config = PeftConfig::read(adapter)?;
-    let mut adapter = Adapter::read(adapter)?;
+    let mut adapter = Adapter::read(adapter, config.r)?;
     let refused = |reason: String| AdapterError::Merge {
         path: base.to_owned(),
         reason,
@@ -200,7 +200,7 @@ struct Adapter {
 }
 
 impl Adapter {
-    fn read(directory: &Path) -> Result<Adapter, AdapterError> {
+    fn read(directory: &Path, rank: usize) -> Result<Adapter, AdapterError> {
         let mut adapter = Adapter {
             down: BTreeMap::new(),
             up: BTreeMap::new(),
@@ -229,6 +229,18 @@ impl Adapter {
             return Err(AdapterError::peft(
                 directory,
                 "half of an adapter is missing",
+            ));
+        }
+        let mut ranks = adapter
+            .down
+            .iter()
+            .map(|(module, down)| (module, down.dims().first()));
+        if let Some((module, _)) = ranks.find(|(_, found)| *found != Some(&rank)) {
+            return Err(AdapterError::peft(
+                directory,
+                format!(
+                    "by `{ADAPTER_CONFIG}` its rank is {rank}, and that of `{module}` is another one"
+                ),
             ));
         }
         Ok(adapter)
