@@ -1,4 +1,4 @@
-"""Trained models of language and of images as directories of `transformers`: that library loads them without a word, gives what `sconce predict`
+"""Trained models of every family as directories of `transformers`: that library loads them without a word, gives what `sconce predict`
 gives, and what it writes of them is the same model again. Run it with a Python that has numpy, torch and transformers.
 
 usage: tests/to_transformers.py [SCONCE]    default: target/release/sconce
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 SCONCE = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "target/release/sconce")
 numbers = np.random.default_rng(5)
@@ -103,6 +104,34 @@ def images(what, kind, config):
         compare(what, place, place / "x.npy", likely.numpy(), np.array([[answer["probabilities"][name] for name in names] for answer in answers]))
 
 
+def texts(what, kind, config):
+    """Classes of texts, with a tokenizer that goes along."""
+    with tempfile.TemporaryDirectory() as place:
+        place = Path(place)
+        words = "[PAD] [UNK] [CLS] [SEP] good bad fine poor film book very not".split()
+        tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+        tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, [("[CLS]", 2), ("[SEP]", 3)])
+        tokenizer.add_special_tokens(words[:4])
+        tokenizer.save(str(place / "tokenizer.json"))
+        rows = [{"text": " ".join(numbers.choice(words[4:], 1 + number % 5)), "label": "ab"[number % 2]} for number in range(40)]
+        (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        data = {"kind": "jsonl", "file": "rows.jsonl", "tokenizer": "tokenizer.json", "context": 8, "text": "text", "label": "label",
+                "val": {"count": 8}}
+        model = trained(place, data, config, kind=kind)
+        model.save_pretrained(place / "again")
+        said.clear()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place / "out")
+        assert (tokenizer.pad_token, tokenizer.cls_token, tokenizer.unk_token) == ("[PAD]", "[CLS]", "[UNK]"), tokenizer
+        given = tokenizer([row["text"] for row in rows], padding=True, return_tensors="pt")
+        with torch.no_grad():
+            likely = model(**given).logits.softmax(-1)
+        assert not said, said
+        answers = predicted(place, place / "rows.jsonl")
+        names = [model.config.id2label[number] for number in range(2)]
+        compare(what, place, place / "rows.jsonl", likely.numpy(), np.array([[answer["probabilities"][name] for name in names] for answer in answers]))
+
+
 LLAMA = {"vocab_size": 256, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
          "num_key_value_heads": 2, "max_position_embeddings": 32, "initializer_range": 0.2}
 GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.2}
@@ -115,6 +144,10 @@ language("llama, tied", t.LlamaForCausalLM, t.LlamaConfig(**LLAMA, tie_word_embe
 language("mistral", t.MistralForCausalLM, t.MistralConfig(**LLAMA, sliding_window=5))
 language("qwen2", t.Qwen2ForCausalLM, t.Qwen2Config(**LLAMA))
 language("qwen3", t.Qwen3ForCausalLM, t.Qwen3Config(**LLAMA, head_dim=16))
+small = {**LLAMA, "vocab_size": 12}
+del small["num_key_value_heads"]
+texts("bert", t.BertForSequenceClassification, t.BertConfig(**small))
+texts("gpt2 with a head of classes", t.GPT2ForSequenceClassification, t.GPT2Config(vocab_size=12, n_positions=8, **GPT2))
 images("vit", t.ViTForImageClassification, t.ViTConfig(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=16, patch_size=4, initializer_range=0.2))
 resnet = {"embedding_size": 8, "hidden_sizes": [16, 32], "depths": [2, 1]}

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use sconce_tests::{Finished, Workplace, edit, tiny};
+use sconce_tests::{Finished, Workplace, edit, tiny, workspace};
 use serde_json::{Value, json};
 
 const CLASSES: [&str; 3] = ["Adelie", "Chinstrap", "Gentoo"];
@@ -244,6 +244,50 @@ fn text_is_predicted_without_the_training_data() {
     let model = json!({"kind": "gpt", "width": 8, "layers": 1, "heads": 1});
     trained(&place, &edit(manifest, "/model", model));
     assert_complete(&place, "input.txt", "training.txt");
+}
+
+/// Texts of different lengths, to classify by a tokenizer of BERT's kind.
+fn labelled_texts(place: &Workplace) {
+    let reference = workspace().join("tests/reference/tokenizers.json");
+    let reference = fs::read(reference).expect("tokenizers");
+    let reference: Value = serde_json::from_slice(&reference).expect("JSON");
+    let tokenizer = &reference["kinds"]["bert"]["json"];
+    place.write_text("tokenizer.json", &tokenizer.to_string());
+    let row = |i: usize| json!({"text": "a b c d e f"[..1 + i * 2 % 12].trim(), "label": i % 2});
+    let rows: Vec<String> = (0..24).map(|i| row(i).to_string()).collect();
+    place.write_text("training.jsonl", &rows.join("\n"));
+}
+
+#[test]
+fn padding_of_texts_changes_no_prediction() {
+    // Parameters that are as good as untrained, and the same for any length of the rows.
+    let predicted = |context: usize| {
+        let place = Workplace::new(&[]);
+        labelled_texts(&place);
+        let data = json!({"kind": "jsonl", "file": "training.jsonl", "tokenizer": "tokenizer.json", "context": context,
+            "val": {"count": 6}});
+        let model = json!({"kind": "sequential", "layers": [
+            {"kind": "embedding", "width": 8},
+            {"kind": "residual", "layers": [{"kind": "attention", "heads": 2}]},
+            {"kind": "select", "at": "last"},
+            {"kind": "linear"},
+        ]});
+        let optimizer = json!({"kind": "sgd", "learning_rate": 1e-12});
+        let manifest = edit(tiny(), "/data", data);
+        let manifest = edit(edit(manifest, "/model", model), "/optimizer", optimizer);
+        trained(&place, &manifest);
+        let lines = predict(&place, "out", "training.jsonl").expect(0, &[]);
+        let line = |line: &str| -> Value { serde_json::from_str(line).expect("JSON") };
+        let lines: Vec<Value> = lines.stdout.lines().map(line).collect();
+        let likely = |line: &Value| line["probabilities"]["0"].as_f64().expect("a number");
+        lines.iter().map(likely).collect::<Vec<f64>>()
+    };
+    let (short, long) = (predicted(8), predicted(12));
+    assert_eq!((short.len(), long.len()), (24, 24));
+    for (row, (short, long)) in short.iter().zip(&long).enumerate() {
+        assert!((short - long).abs() < 1e-6, "row {row}: {short}, {long}");
+    }
+    assert_ne!(short[0], short[1], "texts are told apart");
 }
 
 /// An npy file of `f32`.

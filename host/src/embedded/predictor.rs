@@ -79,8 +79,7 @@ impl Predictor {
         let (mut values, mut shape) = (Vec::new(), vec![0]);
         for indices in order::natural(data.len()).chunks(self.model.batch_size().max(1)) {
             let batch = data.gather(indices, 0)?;
-            let inputs = batch.inputs.to_device(self.model.device())?;
-            let outputs = copy_to_host(&self.model.forward(&inputs)?.detach())?;
+            let outputs = copy_to_host(&self.model.forward_batch(&batch)?.detach())?;
             let outputs = outputs.to_dtype(DType::F32)?;
             let outputs = if is_classes {
                 softmax(&outputs, false)?

@@ -183,6 +183,12 @@ impl Preprocessing {
         }
     }
 
+    /// Returns the token that the [tokenizer](Preprocessing::tokenizer) fills texts up with, as its `tokenizer_config.json` says, if it
+    /// has one.
+    pub fn padding_token(&self) -> Option<u32> {
+        self.tokenizer().and_then(Tokenizer::padding)
+    }
+
     /// Returns what other programs want to know of the [tokenizer](Preprocessing::tokenizer), as the object of a
     /// `tokenizer_config.json`.
     pub fn tokenizer_config(&self) -> Option<serde_json::Value> {

@@ -16,7 +16,7 @@ pub use mlp::{MlpConfig, mlp};
 pub use resnet::{ResidualBlock, ResnetConfig, Stem, resnet};
 pub use transformer::{Norm, Positions};
 pub use transformers::{
-    ConfigSource, ExportedConfig, FamilyNames, Head, TiedName, TransformersConfig,
+    ConfigSource, ExportedConfig, FamilyNames, Head, TiedName, TokenRoles, TransformersConfig,
     TransformersError,
 };
 pub use vit::{VitConfig, vit};

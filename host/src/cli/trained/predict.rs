@@ -70,7 +70,7 @@ pub(in crate::cli) fn predict(
         let data = opened(model.preprocessing(), file, arguments.strict)?;
         let device = model.device().clone();
         let _precision = model.precision().begin();
-        let forward = |batch: &Batch| model.forward(&batch.inputs);
+        let forward = |batch: &Batch| model.forward_batch(batch);
         return print_all(
             arguments.format,
             &data,

@@ -13,7 +13,7 @@ use super::facts::ModelFacts;
 use super::{DESCRIPTION, ModelDirectoryError};
 use crate::checkpoint::{self, Weights};
 use crate::data::csv::{LARGEST_ROWS, ROWS, SplitRows};
-use crate::data::{Dataset, Preprocessing, Splits};
+use crate::data::{Batch, Dataset, Preprocessing, Splits};
 use crate::loss::LossConfig;
 use crate::nn::onnx::{Attribute, Dimension, ElementType, Graph, OnnxError, OnnxModel};
 use crate::nn::{MemoryBudget, Model, Network, Pass, Precision, Signal, Targets};
@@ -252,13 +252,34 @@ fn misfit(directory: &Path, problem: String) -> ModelDirectoryError {
 }
 
 impl TrainedModel {
-    /// Returns the outputs for a batch of inputs, numbers in the data's own units.
+    /// Returns the outputs for a batch of samples, numbers in the data's own units. The batch may be on any device; padding of its
+    /// sequences is not seen.
+    ///
+    /// # Errors
+    ///
+    /// An error of candle.
+    pub fn forward_batch(&self, batch: &Batch) -> candle_core::Result<Tensor> {
+        let device = self.device();
+        let named = batch.named.iter();
+        let named = named.map(|(name, input)| Ok((name.clone(), input.to_device(device)?)));
+        let mut pass = Pass::evaluation();
+        pass.set_named_inputs(Arc::new(named.collect::<candle_core::Result<_>>()?));
+        pass.set_visibility(batch.visibility.clone());
+        self.outputs(&batch.inputs.to_device(device)?, &mut pass)
+    }
+
+    /// Returns the outputs for inputs that are whole and alone, on the model's device: without padding, or named inputs beside them.
+    /// Numbers are in the data's own units.
     ///
     /// # Errors
     ///
     /// An error of candle.
     pub fn forward(&self, inputs: &Tensor) -> candle_core::Result<Tensor> {
-        let outputs = self.network.forward(inputs, &mut Pass::evaluation())?;
+        self.outputs(inputs, &mut Pass::evaluation())
+    }
+
+    fn outputs(&self, inputs: &Tensor, pass: &mut Pass<'_>) -> candle_core::Result<Tensor> {
+        let outputs = self.network.forward(inputs, pass)?;
         match self.preprocessing.target_scaling() {
             Some(scaling) => scaling.original(&outputs.to_dtype(DType::F32)?),
             None => Ok(outputs),

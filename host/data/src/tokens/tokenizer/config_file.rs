@@ -11,12 +11,15 @@ const ROLES: [(&str, &[&str]); 6] = [
         "bos_token",
         &["<s>", "<|begin_of_text|>", "<|startoftext|>"],
     ),
-    ("pad_token", &["[PAD]", "<pad>", "<|pad|>"]),
+    ("pad_token", PADDING),
     ("unk_token", &["[UNK]", "<unk>"]),
     ("cls_token", &["[CLS]"]),
     ("sep_token", &["[SEP]"]),
     ("mask_token", &["[MASK]", "<mask>"]),
 ];
+
+/// Names of what texts are filled up with.
+const PADDING: &[&str] = &["[PAD]", "<pad>", "<|pad|>"];
 
 /// The object of a `tokenizer_config.json`: the class that takes `tokenizer.json` as it is, the tokens with a role, and the chat
 /// template.
@@ -33,11 +36,8 @@ pub(in crate::tokens) fn tokenizer_config(
     );
     config.insert("clean_up_tokenization_spaces".to_owned(), json!(false));
     for (role, names) in ROLES {
-        let found = names
-            .iter()
-            .find(|name| special.iter().any(|(_, token)| token == *name));
-        if let Some(name) = found {
-            config.insert(role.to_owned(), json!(name));
+        if let Some((_, token)) = first_of(names, &special) {
+            config.insert(role.to_owned(), json!(token));
         }
     }
     let at_end = special.iter().find(|(id, _)| Some(*id) == end);
@@ -57,6 +57,22 @@ pub(in crate::tokens) fn tokenizer_config(
         }
     }
     Value::Object(config)
+}
+
+impl Tokenizer {
+    /// Returns the token that texts are filled up with, if there is one.
+    pub fn padding(&self) -> Option<u32> {
+        let special = special_tokens(self.source());
+        first_of(PADDING, &special).map(|(id, _)| *id)
+    }
+}
+
+/// The special token that has the first of these names.
+fn first_of<'s>(names: &[&str], special: &'s [(u32, String)]) -> Option<&'s (u32, String)> {
+    let mut found = names
+        .iter()
+        .map(|name| special.iter().find(|(_, token)| token == name));
+    found.find_map(|token| token)
 }
 
 /// Ids and texts of the special tokens in a `tokenizer.json`.
@@ -100,6 +116,7 @@ mod tests {
             "unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "<|end|>"
         });
         assert_eq!(config, expected);
+        assert_eq!(tokenizer().padding(), Some(1));
         // A token that is not special ends nothing.
         let config = tokenizer_config(&tokenizer(), Some(3), None);
         assert_eq!(config["eos_token"], Value::Null);

@@ -17,6 +17,15 @@ pub struct ExportedConfig {
     pub generation: Option<Map<String, Value>>,
 }
 
+/// Tokens of the data that have a role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenRoles {
+    /// The one at the end of documents.
+    pub end: Option<u32>,
+    /// The one that the tokenizer fills texts up with.
+    pub padding: Option<u32>,
+}
+
 /// Keys of tokens that have a role.
 const ROLES: [&str; 3] = ["bos_token_id", "eos_token_id", "pad_token_id"];
 
@@ -25,7 +34,7 @@ const DROPPED: [&str; 3] = ["_name_or_path", "num_labels", "torch_dtype"];
 
 impl TransformersConfig {
     /// Returns the configuration of the model that was trained on samples like `input` and targets like `targets`: its class, the
-    /// names of the classes, the size of the vocabulary. `end` is the token at the end of the data's documents.
+    /// names of the classes, the size of the vocabulary, and the tokens that have a role in the data.
     ///
     /// # Errors
     ///
@@ -34,7 +43,7 @@ impl TransformersConfig {
         &self,
         input: &Signal,
         targets: &Targets,
-        end: Option<u32>,
+        roles: TokenRoles,
     ) -> Result<ExportedConfig, TransformersError> {
         let mut config = self.values()?.clone();
         let family = families::of(&config)?;
@@ -52,7 +61,7 @@ impl TransformersConfig {
                 });
             }
             config.insert("vocab_size".to_owned(), json!(vocabulary));
-            set_roles(&mut config, vocabulary, end);
+            set_roles(&mut config, vocabulary, roles);
         }
         if head == Head::Classification {
             label(&mut config, targets);
@@ -88,8 +97,8 @@ fn is_tied(layers: &[LayerConfig]) -> bool {
     matches!(head, Some(LayerKind::Linear(linear)) if linear.tied.is_some())
 }
 
-/// Leaves out tokens that the vocabulary doesn't have, and notes the one at the end of documents.
-fn set_roles(config: &mut Map<String, Value>, vocabulary: usize, end: Option<u32>) {
+/// Leaves out tokens that the vocabulary doesn't have, and notes those of the data.
+fn set_roles(config: &mut Map<String, Value>, vocabulary: usize, roles: TokenRoles) {
     let is_known = |token: &Value| {
         token
             .as_u64()
@@ -104,7 +113,12 @@ fn set_roles(config: &mut Map<String, Value>, vocabulary: usize, end: Option<u32
             _ => {}
         }
     }
-    let Some(end) = end.map(|end| json!(end)) else {
+    // By it classes of texts are read at the last token that is none: another would be wrong for every padded text.
+    let padding = roles.padding.map(|padding| json!(padding));
+    if let Some(padding) = padding.filter(is_known) {
+        config.insert("pad_token_id".to_owned(), padding);
+    }
+    let Some(end) = roles.end.map(|end| json!(end)) else {
         return;
     };
     let eos = config.entry("eos_token_id").or_insert(Value::Null);

@@ -28,6 +28,6 @@ mod tests;
 mod vit;
 
 pub use config::{ConfigSource, TransformersConfig};
-pub use exported::ExportedConfig;
+pub use exported::{ExportedConfig, TokenRoles};
 pub use family::{FamilyNames, TiedName};
 pub use terms::{Head, TransformersError};

@@ -16,6 +16,7 @@ use files::{Files, write};
 
 use super::TrainedModel;
 use crate::data::Tokenizer;
+use crate::nn::models::TokenRoles;
 use crate::nn::{ModelConfig, Signal};
 
 impl TrainedModel {
@@ -33,8 +34,11 @@ impl TrainedModel {
         };
         let preprocessing = self.preprocessing();
         let input = Signal::new(preprocessing.sample_shape(), preprocessing.inputs());
-        let end = preprocessing.end_token();
-        let exported = config.exported(&input, &preprocessing.targets(), end)?;
+        let roles = TokenRoles {
+            end: preprocessing.end_token(),
+            padding: preprocessing.padding_token(),
+        };
+        let exported = config.exported(&input, &preprocessing.targets(), roles)?;
         let tokenizer = preprocessing.tokenizer();
         let files = Files {
             config: exported,

@@ -58,7 +58,9 @@ fn what_transformers_wrote_is_written_as_it_was() {
             panic!("{name} is of another kind");
         };
         let files = Files {
-            config: config.exported(&input, &targets, None).expect(name),
+            config: config
+                .exported(&input, &targets, TokenRoles::default())
+                .expect(name),
             parameters: &parameters,
             tokenizer: None,
             tokenizer_config: None,
@@ -97,39 +99,51 @@ fn what_transformers_wrote_is_written_as_it_was() {
 
 #[test]
 fn classes_and_tokens_of_the_data_are_in_the_configuration() {
-    let of = |name: &str, targets: &Targets, end: Option<u32>| {
+    let none = TokenRoles::default();
+    let of = |name: &str, targets: &Targets, roles: TokenRoles| {
         let Built { config, input, .. } = built(name);
         let ModelConfig::Transformers(config) = config else {
             panic!("{name} is of another kind");
         };
-        config.exported(&input, targets, end)
+        config.exported(&input, targets, roles)
     };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let two = Targets::Class(names(&["bad", "good"]));
-    let config = of("bert", &two, None).expect("a model").config;
+    let config = of("bert", &two, none).expect("a model").config;
     assert_eq!(config["id2label"], json!({"0": "bad", "1": "good"}));
     assert_eq!(config["label2id"], json!({"bad": 0, "good": 1}));
     assert_eq!(config["problem_type"], "single_label_classification");
-    let config = of("gpt2", &two, None).expect("a model").config;
+    let padded = |id: u32| TokenRoles {
+        end: None,
+        padding: Some(id),
+    };
+    let config = of("gpt2", &two, padded(3)).expect("a model").config;
     assert_eq!(
         config["architectures"],
         json!(["GPT2ForSequenceClassification"])
     );
+    assert_eq!(config["pad_token_id"], 3);
+    let config = of("gpt2", &two, padded(40)).expect("a model").config;
+    assert_eq!(config["pad_token_id"], Value::Null, "none of the 40 tokens");
     let number = Targets::Numbers(names(&["age"]));
-    let config = of("vit", &number, None).expect("a model").config;
+    let config = of("vit", &number, none).expect("a model").config;
     assert_eq!(config["problem_type"], "regression");
 
     // The class's own token, 50256, is none of the 40.
     let tokens =
         |count: usize| Targets::ClassPerPosition((0..count).map(|id| id.to_string()).collect());
-    let exported = of("gpt2", &tokens(40), None).expect("a model");
+    let exported = of("gpt2", &tokens(40), none).expect("a model");
     assert_eq!(exported.config["eos_token_id"], Value::Null);
-    let exported = of("gpt2", &tokens(40), Some(7)).expect("a model");
+    let seven = TokenRoles {
+        end: Some(7),
+        padding: None,
+    };
+    let exported = of("gpt2", &tokens(40), seven).expect("a model");
     assert_eq!(exported.config["eos_token_id"], 7);
     let generation = exported.generation.expect("of a language model");
     assert_eq!(generation["eos_token_id"], 7);
 
-    let refused = of("llama", &tokens(39), None).expect_err("another number of outputs");
+    let refused = of("llama", &tokens(39), none).expect_err("another number of outputs");
     assert!(refused.to_string().contains("39 outputs"), "{refused}");
 }
 
@@ -146,7 +160,9 @@ fn a_directory_that_is_not_empty_is_left_alone() {
         panic!("of another kind");
     };
     let files = Files {
-        config: config.exported(&input, &targets, None).expect("a model"),
+        config: config
+            .exported(&input, &targets, TokenRoles::default())
+            .expect("a model"),
         parameters: &parameters,
         tokenizer: None,
         tokenizer_config: None,
