@@ -227,8 +227,10 @@ impl Workers<'_> {
             Some(Some(value)) => {
                 let value = number::shown(value, 5);
                 let epochs = self.sweep.rungs.get(one.rung).and_then(|rung| rung.until);
-                let at =
-                    epochs.map_or_else(String::new, |epochs| format!(" after {epochs} epochs"));
+                let at = epochs.map_or_else(String::new, |epochs| {
+                    let plural = if epochs == 1 { "" } else { "s" };
+                    format!(" after {epochs} epoch{plural}")
+                });
                 output::line(&format!("{title}: {metric} {value}{at} ({seconds:.1} s)"));
             }
             Some(None) if code == exit::DONE => self.fail(self.without_metric(trial)),
@@ -237,7 +239,7 @@ impl Workers<'_> {
                 log.display()
             )),
             // Paused with the others.
-            None if matches!(self.end, Some(End::Signal(_))) => {}
+            None if self.end.is_some() => {}
             None if [exit::USAGE, exit::PLUGIN].contains(&code) => {
                 let problem = format!("{title} can't be run: `{}` says why", log.display());
                 let problem = last_error(&log)
