@@ -383,12 +383,11 @@ mod tests {
             let table = Var::from_tensor(&table)?;
             let found = gradients_of_a_tied_table(&table, padding, true)?;
             let expected = gradients_of_a_tied_table(&table, padding, false)?;
-            let numbers = |x: &Tensor| x.to_dtype(DType::F64)?.to_vec2::<f64>();
-            assert_eq!(
-                numbers(&found)?,
-                numbers(&expected)?,
-                "{dtype:?} {padding:?}"
-            );
+            // Composed of candle's operations, the rows are summed in another order.
+            let difference = (found - expected)?.abs()?.to_dtype(DType::F64)?.max_all()?;
+            let difference = difference.to_scalar::<f64>()?;
+            let bound = if dtype == DType::F64 { 1e-14 } else { 1e-6 };
+            assert!(difference <= bound, "{dtype:?} {padding:?}: {difference}");
         }
         Ok(())
     }
