@@ -10,13 +10,14 @@ place=$(mktemp -d "${TMPDIR:-/tmp}/loops.XXXXXX")
 trap 'rm -rf "$place"' EXIT
 python3 -m venv "$place/venv"
 pip() { "$place/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check "$@"; }
-if ! pip torch numpy lightning transformers accelerate mmengine keras nbclient ipykernel onnxruntime; then
+if ! pip torch numpy lightning transformers accelerate mmengine keras nbclient ipykernel onnxruntime pillow peft; then
   echo 'skipped: hooks in loops of PyTorch and the frameworks: there is no registry that has these'
   exit 0
 fi
 # A model in other programs: the same registry has them.
 "$place/venv/bin/python" tests/onnx.py target/release/sconce
 "$place/venv/bin/python" tests/to_transformers.py target/release/sconce
+"$place/venv/bin/python" tests/tutorials.py target/release/sconce target/release --python
 mkdir "$place/plugins"
 cc -std=c99 -O2 -ffp-contract=off -Iplugin-api/include -fPIC -shared -o "$place/plugins/libclip.so" examples/clip-in-c/clip.c -lm
 pip --no-index --no-deps "$wheel"

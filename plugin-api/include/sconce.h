@@ -382,6 +382,7 @@ typedef struct sconce_values_table {
 #define SCONCE_SET_WEIGHT_DECAY 24u /* number; text: a group, or empty for all */
 #define SCONCE_DECLARE_ASKS 25u     /* at creation; text: the only requests with this configuration, as "stop,freeze" */
 #define SCONCE_DECLARE_READS 26u    /* at creation; text: all that it reads of the loop, as "inputs,gradients" */
+#define SCONCE_GENERATE 27u         /* text: {"prompts": ["..."], "tokens": 40}; the value "generated_text" then has what the model has written */
 
 /* Requests that a hook may make to the run; the set of requests is open. */
 #define SCONCE_REQUESTS_ID "sconce.requests/1"

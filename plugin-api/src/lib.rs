@@ -107,7 +107,9 @@ mod view;
 
 pub use checkpoint_ref::CheckpointRef;
 pub use error::{Context, HookError, Result};
-pub use ext::{BEST_CHECKPOINT, Collection, KEPT_WEIGHTS, Keep, RUN_TIMES};
+pub use ext::{
+    BEST_CHECKPOINT, Collection, KEPT_WEIGHTS, Keep, RUN_TIMES, TextRequest, WrittenText,
+};
 pub use files::{path_inside, write_atomically};
 pub use hook::{Hook, HookKind, NoConfig};
 pub use log_file::{LogFile, LogFileState, Restored};

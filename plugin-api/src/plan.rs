@@ -44,6 +44,8 @@ pub struct Plan {
     ///
     /// Declarations may be patterns such as `norm/*`.
     pub metrics: Vec<String>,
+    /// Why the model can't write text; empty if it can ([`At::generate`](crate::At::generate)), and if it isn't known.
+    pub why_no_text: String,
 }
 
 /// A phase that has data.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `debugging` | `anomaly`, `visualize`, `gradient-flow`, `overfit-check` |
 //! | `guards` | `loss-spike`, `on-plateau`, and what `stop-on-nan` dumps and rolls back |
-//! | `logging` | `progress`, `jsonl`, `training-trace` |
+//! | `logging` | `progress`, `jsonl`, `samples` (without a model of text), `training-trace` |
 //! | `metrics` | `compute-stats`, `accumulate`, `classification`, `predictions`, `output-mask`, `plot-lines` |
 //! | `models` | `model-complexity`, `activation-stats` |
 //! | `profiling` | `iteration-timer`, `profile`, `trace`, `memory`, `throughput` |

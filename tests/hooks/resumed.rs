@@ -146,7 +146,8 @@ fn by_themselves() -> Vec<(&'static str, Value)> {
 const DELETING: [&str; 1] = ["lr-range-test"];
 
 /// Hooks that no such run can have, and why.
-const LEFT_OUT: [(&str, &str); 2] = [
+const LEFT_OUT: [(&str, &str); 3] = [
+    ("samples", "it wants a model of text, and these are points"),
     (
         "save-file",
         "it copies files of the machine; it sees nothing of the run",

@@ -98,6 +98,21 @@ fn digits() -> (Value, Value) {
     )
 }
 
+/// Rows of which few tokens are learnt, and a model of them.
+fn rows() -> (Value, Value) {
+    (
+        json!({"kind": "jsonl", "file": "rows.jsonl", "tokenizer": "tokenizer.json", "context": 8,
+               "val": {"file": "rows.jsonl"}}),
+        json!({"kind": "gpt", "layers": 1, "heads": 2, "width": 8}),
+    )
+}
+
+/// The same, several in a sample.
+fn packed_rows() -> (Value, Value) {
+    let (rows, gpt) = rows();
+    (edit(rows, "/packing", json!(true)), gpt)
+}
+
 /// A table whose rows have weights, some of them 0.
 fn weighted_rows(kind: &str) -> Value {
     json!({"kind": "csv", "file": "weighted.csv", "target": "y", "target_kind": kind, "weight": "w",
@@ -114,9 +129,7 @@ fn batches_of_an_update_have_the_gradient_of_one_large_batch() {
     let table = json!({"kind": "csv", "file": "binary.csv", "target": ["y", "z"], "val": {"file": "binary.csv"}});
     let text =
         json!({"kind": "text", "file": "text.txt", "context": 8, "val": {"file": "text.txt"}});
-    let rows = json!({"kind": "jsonl", "file": "rows.jsonl", "tokenizer": "tokenizer.json", "context": 8,
-        "val": {"file": "rows.jsonl"}});
-    let gpt = json!({"kind": "gpt", "layers": 1, "heads": 2, "width": 8});
+    let (rows, gpt) = rows();
     for (data, model, loss) in [
         (&digits, &mlp, json!({"kind": "cross-entropy"})),
         (
@@ -168,6 +181,22 @@ fn batches_of_an_update_have_the_gradient_of_one_large_batch() {
 }
 
 #[test]
+fn packed_rows_have_the_gradient_of_rows_apart() {
+    let plain = json!({"kind": "cross-entropy"});
+    let (rows, gpt) = rows();
+    let (packed, _) = packed_rows();
+    let apart = trained_on(&manifest(&rows, &gpt, &plain, LARGE), 1);
+    for batches in [LARGE, SMALL] {
+        let packed = trained_on(&manifest(&packed, &gpt, &plain, batches), 1);
+        let found = difference(&apart, &packed);
+        assert!(found < 1e-6, "{found} in {batches:?}");
+        let loss_of = |results: &Results| results.1["val"]["loss"].as_f64().expect("a loss");
+        let found = (loss_of(&apart) - loss_of(&packed)).abs();
+        assert!(found < 1e-6, "{found} in {batches:?}");
+    }
+}
+
+#[test]
 fn weighted_batches_have_the_same_bits_on_any_number_of_ranks() {
     let (digits, mlp) = digits();
     let manifest = manifest(&digits, &mlp, &weighted(), SMALL);
@@ -185,6 +214,12 @@ fn weighted_batches_have_the_same_bits_on_any_number_of_ranks() {
         trained_on(&rows, 3) == trained_on(&rows, 1),
         "weighted rows"
     );
+    let (packed, gpt) = packed_rows();
+    let packed = self::manifest(&packed, &gpt, &json!({"kind": "cross-entropy"}), (3, 2));
+    let alone = trained_on(&packed, 1);
+    for ranks in [2, 3] {
+        assert!(trained_on(&packed, ranks) == alone, "packed, {ranks} ranks");
+    }
     // Fewer batches than ranks, and a batch alone in its update.
     let manifest = edit(manifest, "/train/accumulate", json!(2));
     let alone = trained_on(&manifest, 1);
@@ -194,8 +229,19 @@ fn weighted_batches_have_the_same_bits_on_any_number_of_ranks() {
 #[test]
 fn a_weighted_update_resumes_in_its_middle_with_the_same_bits() {
     let (digits, mlp) = digits();
-    let manifest = manifest(&digits, &mlp, &weighted(), SMALL);
-    let expected = trained_on(&manifest, 1);
+    resumes_with_the_same_bits(&manifest(&digits, &mlp, &weighted(), SMALL));
+}
+
+#[test]
+fn packed_rows_resume_in_the_middle_of_an_update_with_the_same_bits() {
+    let (packed, gpt) = packed_rows();
+    let loss = json!({"kind": "cross-entropy"});
+    resumes_with_the_same_bits(&manifest(&packed, &gpt, &loss, (2, 3)));
+}
+
+/// Stops a run after its tenth iteration, within an update of its second epoch, and lets it go on.
+fn resumes_with_the_same_bits(manifest: &Value) {
+    let expected = trained_on(manifest, 1);
     let asker = |what: &str, text: &str| {
         json!({"hook": "asker", "config":
             {"at": "after_iter", "phase": "train", "what": what, "text": text, "after_iteration": 10, "once": true}})
@@ -206,7 +252,7 @@ fn a_weighted_update_resumes_in_its_middle_with_the_same_bits() {
         place
             .run(&edit(manifest.clone(), "/hooks", hooks.clone()))
             .expect(0, &[]);
-        place.write(&manifest);
+        place.write(manifest);
         let resume = ["--resume", "here", "--allow-changes"];
         let run: &[&str] = match ranks {
             "1" => &["run", "manifest.json"],

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const HUGE: u64 = 1 << 40;
 
 /// A command with 8 GB of address space: a model that is allocated after all fails otherwise.
-fn limited(place: &Workplace, arguments: &[&str]) -> Finished {
+pub(super) fn limited(place: &Workplace, arguments: &[&str]) -> Finished {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 8000000; exec \"$0\" \"$@\""])
         .arg(artifacts().sconce())

@@ -20,6 +20,9 @@
 //! | `changed_data` | data that have changed since a checkpoint was saved are named |
 //! | `large_batch` | several batches of an update have the gradient of one large batch, whatever the loss counts |
 //! | `large_models` | models and files that no memory holds are refused before they are allocated |
+//! | `hostile_models` | so are those of models, tokenizers, adapters and tokens that lie; nothing in them is run |
+//! | `killed_models` | pretrained models with tied weights or adapters are the same after a kill, on any number of ranks |
+//! | `pretrained_text` | perplexity and greedy text of a pretrained model are those of `transformers` |
 //! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
 //! | `trial_loads` | … what they do when they are opened too |
@@ -52,7 +55,7 @@
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
-//! | `generate` | a model of text writes what it has learnt, or says why it can't |
+//! | `generate`, `samples` | a model of text writes what it has learnt, after the training and during it, or says why it can't |
 //! | `model_docs` | the models in `docs/models.md` can be built, and train |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
 //! | `precision` | single precision computes what double precision does, at real sizes |
@@ -111,8 +114,11 @@ mod generate;
 mod gradient_audit;
 mod hangs;
 mod hook_docs;
+mod hostile_models;
 mod keeping;
 mod kept;
+#[cfg(unix)]
+mod killed_models;
 
 #[cfg(all(
     target_os = "linux",
@@ -137,6 +143,8 @@ mod order;
 mod outside_input;
 mod plugins;
 mod precision;
+#[cfg(unix)]
+mod pretrained_text;
 mod pytorch;
 mod rank_ends;
 mod ranks;
@@ -145,6 +153,7 @@ mod references;
 mod reload;
 mod requests;
 mod resume;
+mod samples;
 mod sharing;
 mod signatures;
 #[cfg(unix)]

@@ -72,7 +72,8 @@ def page(plugins, sconce):
             why = list(dict.fromkeys(reasons(hook, loop)))
             unknown = hook.get("asks") is None
             cells.append(", ".join(why) if why else "as its own file says" if unknown else "yes")
-        lines.append(f"| `{hook['name']}` | yes | " + " | ".join(cells) + " |")
+        own = "models of text" if "generate" in (hook.get("asks") or []) else "yes"
+        lines.append(f"| `{hook['name']}` | {own} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

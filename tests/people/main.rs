@@ -15,6 +15,7 @@
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 //! | `kit` | a run scripted by `sconce_plugin_testing` is called as a real one |
 //! | `new_runs` | what `new-run` writes for data of each kind passes the check and trains |
+//! | `tutorials` | what the tutorials say to do can be done, and prints what they say |
 //! | `scaffolds` | what `new-plugin` writes builds, passes its tests and runs |
 #![allow(
     clippy::too_many_lines,
@@ -38,4 +39,5 @@ mod new_runs;
 mod printing;
 mod readme;
 mod scaffolds;
+mod tutorials;
 mod validate;

@@ -235,6 +235,11 @@ fn the_first_hook_is_right() {
 }
 
 #[test]
+fn the_page_of_own_texts_is_right() {
+    follow("docs/own-text.md");
+}
+
+#[test]
 fn the_cookbook_is_right() {
     follow("docs/cookbook.md");
 }

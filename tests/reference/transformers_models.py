@@ -8,8 +8,13 @@ wrong nonlinearity changes outputs by less than rounding does elsewhere.
 import json
 import pathlib
 import sys
+import tempfile
+
+# Next to this file is one called as a package.
+sys.path = [path for path in sys.path if not path.endswith("reference")]
 
 import torch
+from safetensors.torch import load_file
 from transformers import (
     BertConfig, BertForMaskedLM, BertForSequenceClassification, ConvNextConfig, ConvNextForImageClassification, GPT2Config,
     GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
@@ -17,6 +22,7 @@ from transformers import (
 )
 
 STEPS = 20
+SAMPLED = 16
 TOKENS = 40
 LABELS = {"id2label": {0: "a", 1: "b", 2: "c"}, "label2id": {"a": 0, "b": 1, "c": 2}}
 LLAMA = {
@@ -97,8 +103,15 @@ def written(given):
     return {key: {"shape": list(value.shape), "values": rounded(value) if value.is_floating_point() else value.flatten().tolist()} for key, value in given.items()}
 
 
+def sample(tensor):
+    """Some of a parameter's elements, evenly apart."""
+    flat = tensor.detach().flatten()
+    step = -(-len(flat) // SAMPLED)
+    return rounded(flat[::step])
+
+
 def losses(model, given, targets):
-    """AdamW, with PyTorch's defaults and a rate of 1e-3."""
+    """AdamW, with PyTorch's defaults and a rate of 1e-3: the losses, and what is trained after them."""
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     found = []
@@ -109,7 +122,11 @@ def losses(model, given, targets):
         loss.backward()
         optimizer.step()
         found.append(loss.item())
-    return found
+    with tempfile.TemporaryDirectory() as directory:
+        # In files ViT's weights have other names than in memory.
+        model.save_pretrained(directory)
+        trained = load_file(f"{directory}/model.safetensors")
+    return {"losses": found, "trained": {name: sample(value) for name, value in trained.items() if value.is_floating_point()}}
 
 
 def main(root):
@@ -132,7 +149,7 @@ def main(root):
         given = inputs(name, 12)
         y = model(**given).logits
         targets = torch.randint(0, y.shape[-1], y.shape[:-1])
-        training = {"inputs": written(given), "targets": targets.flatten().tolist(), "losses": losses(model, given, targets)}
+        training = {"inputs": written(given), "targets": targets.flatten().tolist(), **losses(model, given, targets)}
         (directory / "reference.json").write_text(json.dumps({"cases": cases, "training": training}))
 
 

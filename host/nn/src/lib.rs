@@ -85,6 +85,12 @@ pub trait Model {
     /// Returns the named modules in the order in which they finish.
     fn modules(&self) -> Vec<ModuleInfo>;
 
+    /// Whether a text can be continued with a [`KeyValueCache`]: a pass over further tokens alone, of any number up to the length that
+    /// it was built for.
+    fn continues(&self) -> bool {
+        false
+    }
+
     /// Returns the model's layers and their costs, if it knows them.
     fn summary(&self) -> Option<&Summary> {
         None

@@ -46,6 +46,21 @@ impl Stream {
         self.words.get_seed()
     }
 
+    /// This stream from the word after its first `words` of 64 bits, for threads that draw parts of it.
+    pub(crate) fn after(&self, words: u64) -> Stream {
+        let mut rest = Stream {
+            words: self.words.clone(),
+            spare: None,
+        };
+        // Positions are counted in words of 32 bits.
+        let start = rest
+            .words
+            .get_word_pos()
+            .wrapping_add(2 * u128::from(words));
+        rest.words.set_word_pos(start);
+        rest
+    }
+
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.words.next_u64()

@@ -27,6 +27,7 @@ const ASKING: &[(&str, &str)] = &[
     ("set_accumulation", "set_accumulation"),
     ("renew_statistics", "renew_statistics"),
     ("validate_now", "validate"),
+    ("generate", "generate"),
     ("swap_parameters", "swap_parameters"),
 ];
 

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Request, check_tag};
+use super::{Request, TextRequest, check_tag};
 use crate::Point;
 use crate::state::MOST;
 
@@ -102,6 +102,9 @@ pub enum Asked {
     SetAccumulation(u64),
     /// Recompute the batch norms' running statistics from this number of training samples; `None`: from all.
     Renew(Option<u64>),
+    /// Have the model write text.
+    #[serde(skip)]
+    Generate(TextRequest),
     /// Never call the hook at this mount point.
     #[serde(skip)]
     LeaveOut(Point),
@@ -256,6 +259,7 @@ impl Request {
             }
             Request::DeclareAsks => Asked::DeclareAsks(names(text)),
             Request::DeclareReads => Asked::DeclareReads(names(text)),
+            Request::Generate => Asked::Generate(text_request(text)?),
         })
     }
 }
@@ -281,6 +285,21 @@ fn not_negative(what: &str, number: f64) -> Result<f64, String> {
         return Ok(number);
     }
     Err(format!("{what} is finite and not negative, found {number}"))
+}
+
+/// Most tokens of a text that is asked for.
+const MOST_TOKENS: u64 = 1 << 20;
+
+fn text_request(json: &str) -> Result<TextRequest, String> {
+    let request: TextRequest = serde_json::from_str(json)
+        .map_err(|error| format!("text is asked for by a JSON object of its options: {error}"))?;
+    if request.tokens > MOST_TOKENS {
+        return Err(format!(
+            "a text has at most {MOST_TOKENS} tokens, found {}",
+            request.tokens
+        ));
+    }
+    Ok(request)
 }
 
 /// A number as a count, if it is one that JSON and floats can represent.
@@ -337,6 +356,24 @@ mod tests {
             (Request::LeaveOutPoint, 1e9, "", "no mount point"),
             (Request::LeaveOutPoint, -1.0, "", "no mount point"),
             (Request::DeclareMetric, 0.0, "", "has a name"),
+            (
+                Request::Generate,
+                0.0,
+                "ROMEO:",
+                "a JSON object of its options",
+            ),
+            (
+                Request::Generate,
+                0.0,
+                r#"{"prompt": "a"}"#,
+                "unknown field",
+            ),
+            (
+                Request::Generate,
+                0.0,
+                r#"{"tokens": 1048577}"#,
+                "at most 1048576",
+            ),
         ] {
             let told = request.decode(number, text).expect_err(request.name());
             assert!(told.contains(words), "{}: {told}", request.name());

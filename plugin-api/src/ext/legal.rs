@@ -35,6 +35,7 @@ impl Request {
             | Request::SwapBack
             | Request::LoadParameters
             | Request::Freeze
+            | Request::Generate
             | Request::SetAccumulation => is_between(point),
             Request::DeleteCheckpoint | Request::CopyCheckpoint => {
                 is_between(point)

@@ -34,6 +34,7 @@ mod screen;
 mod served;
 mod task;
 mod tensors;
+mod text;
 mod threads;
 mod transport;
 #[cfg(feature = "host")]
@@ -66,6 +67,7 @@ pub use served::Served;
 pub(crate) use served::{lent, lent_mut};
 pub use task::GroupAbi;
 pub use tensors::{Collection, TensorAbi};
+pub use text::{GENERATED_TEXT, TextRequest, WrittenText};
 pub use threads::{Part, PartAbi};
 pub use transport::TransportTable;
 pub use values::Keep;

@@ -80,11 +80,16 @@ pub enum Request {
     /// At a hook's creation: with its configuration it reads no more of the loop than what the text names ([`Readable`](super::Readable)),
     /// separated by commas.
     DeclareReads = 26,
+    /// Have the model write text, with the parameters as they are; the text is a [`TextRequest`](super::TextRequest) as JSON.
+    ///
+    /// It is done before the call returns. What was written is published as
+    /// [`GENERATED_TEXT`](super::GENERATED_TEXT), a list of [`WrittenText`](super::WrittenText) with one for each prompt.
+    Generate = 27,
 }
 
 impl Request {
     /// All requests that this version of the API knows, in the order of their numbers.
-    pub const ALL: [Request; 26] = [
+    pub const ALL: [Request; 27] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -111,6 +116,7 @@ impl Request {
         Request::SetWeightDecay,
         Request::DeclareAsks,
         Request::DeclareReads,
+        Request::Generate,
     ];
 
     /// Whether it is legal at a hook's creation, and nowhere else: it says something about the hook, and asks nothing of
@@ -176,6 +182,7 @@ impl Request {
             Request::SetWeightDecay => "set_weight_decay",
             Request::DeclareAsks => "declare_asks",
             Request::DeclareReads => "declare_reads",
+            Request::Generate => "generate",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to the run, served by the host after all hooks of the point have run.
+//! Requests to the run, served by the host after all hooks of the point have run, but for those that say otherwise.
 
 use super::moment::{
     BetweenIterations, ChangesSettings, ChoosesModules, Moment, RenewsStatistics, ScalesLoss,
@@ -6,8 +6,8 @@ use super::moment::{
 };
 use super::{At, TaskView};
 use crate::error::outcome;
-use crate::ext::Request;
-use crate::{HookError, Result};
+use crate::ext::{GENERATED_TEXT, Request, TextRequest, WrittenText};
+use crate::{Context, HookError, Result};
 
 /// Parameter groups of the optimizer, as the manifest defines them: all, or the one of a name.
 ///
@@ -215,6 +215,40 @@ impl<M: Moment> At<'_, M> {
         M: Validates,
     {
         self.request(Request::Validate, 0.0, "")
+    }
+
+    /// Has the model write text, with the parameters as they are now: swapped ones within an evaluation that uses them.
+    ///
+    /// It is done before this returns, with one text for each prompt. No hook is called meanwhile, and nothing in the run
+    /// changes. A text depends on the parameters, its prompt, the prompt's place in the list and the seed alone.
+    ///
+    /// ```
+    /// # use sconce_plugin_api::prelude::*;
+    /// # use sconce_plugin_api::TextRequest;
+    /// /// At `after_epoch`: a line of the play.
+    /// fn write(task: &mut AfterEpoch<'_>) -> Result<()> {
+    ///     let prompts = vec!["ROMEO:".to_owned()];
+    ///     let request = TextRequest { prompts, tokens: 40, ..TextRequest::default() };
+    ///     for written in task.generate(&request)? {
+    ///         task.info(&written.text);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the model isn't one of text, with the reason ([`Plan::why_no_text`](crate::Plan::why_no_text) has it at creation), a
+    /// prompt is empty or has characters that the model doesn't know, or an option is out of its range.
+    #[track_caller]
+    pub fn generate(&mut self, request: &TextRequest) -> Result<Vec<WrittenText>>
+    where
+        M: BetweenIterations,
+    {
+        let request = serde_json::to_string(request).context("the request can't be written")?;
+        self.request(Request::Generate, 0.0, &request)?;
+        let written = self.published(GENERATED_TEXT)?;
+        written.ok_or_else(|| HookError::new("the host has published no text; update the host"))
     }
 
     /// Replaces the parameters by the published tensors `SET/PARAMETER` once all hooks of this point have

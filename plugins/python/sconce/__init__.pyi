@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -146,6 +146,20 @@ class Task:
     def load_parameters(self, tag: str, set: str | None = None, /) -> None: ...
     def roll_back(self, tag: str, /) -> None: ...
     def validate_now(self) -> None: ...
+    def generate(
+        self,
+        prompts: Iterable[str],
+        /,
+        *,
+        tokens: int = 200,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+    ) -> list[dict[str, Any]]: ...
     def swap_parameters(self, set: str, /) -> None: ...
     def swap_back(self) -> None: ...
     def listen_at_modules(self, listens: bool, /) -> None: ...

@@ -144,6 +144,12 @@ class Task(_Task):
         background: training waits for a copy in memory only."""
         self._save_checkpoint(tag, parameters_only, in_background)
 
+    def generate(self, prompts, /, **options):
+        """Has the model write on from each prompt, with the parameters as they are: a list of dictionaries with `text`, `tokens` and
+        `end`. Options are those of `sconce generate`: `tokens`, `temperature`, `top_k`, `top_p`, `min_p`, `repetition_penalty`,
+        `seed` and `stop`, a list."""
+        return json.loads(self._generate(json.dumps({"prompts": list(prompts), **options})))
+
     def add_to_checkpoint(self, name, value):
         """Adds a JSON value to the checkpoint about to be saved."""
         self._publish(name, json.dumps(value), "checkpoint")

@@ -663,8 +663,8 @@ class DataTokens(TypedDict, total=False):
     val: Union[DataTokensVal, None]
     """Validation data: the part of the tokens after the training part, or files of their own."""
     vocabulary: Union[int, str, None]
-    """Number of different tokens, or the path of the `tokenizer.json` that made them. Default: the tokenizer in
-    the directories."""
+    """Number of different tokens, or the path of the `tokenizer.json` that made them, or of its directory.
+    Default: the tokenizer in the directories."""
 
 
 class DataTokensTest(TypedDict, total=False):
@@ -705,15 +705,15 @@ class DataJsonl(TypedDict, total=False):
     split_seed: Union[int, None]
     """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
     template: Union[str, None]
-    """Path of the `tokenizer_config.json` whose chat template makes text of conversations. Default: the one
-    beside `tokenizer`."""
+    """Path of the `tokenizer_config.json` or `.jinja` whose chat template makes text of conversations. Default:
+    what is beside `tokenizer`."""
     test: Union[DataCsvTest, None]
     """Test data: a part of this file or a separate file."""
     text: Union[str, None]
     """Key of the text to classify. Default: `text`, if the first row has it with a label."""
     tokenizer: str
-    """Path of the `tokenizer.json` that makes tokens of the texts. They are made once, and kept in the user's
-    cache directory."""
+    """Path of the `tokenizer.json` that makes tokens of the texts, or of its directory. They are made once, and
+    kept in the user's cache directory."""
     val: Union[DataCsvVal, None]
     """Validation data: a part of this file or a separate file."""
 
@@ -1442,6 +1442,8 @@ class ModelSequentialLayersItemAttention(TypedDict, total=False):
     name: Union[str, None]
     """Name of the layer: the prefix of its parameters' names, and the module's for hooks. Default: its kind and a
     number; kinds that only rearrange elements are no modules without a name."""
+    output_init: Union[ModelSequentialLayersItemLinearInit1Constant, ModelSequentialLayersItemLinearInit1Uniform, ModelSequentialLayersItemLinearInit1Normal, ModelSequentialLayersItemLinearInit1KaimingUniform, ModelSequentialLayersItemLinearInit1KaimingNormal, ModelSequentialLayersItemLinearInit1XavierUniform, ModelSequentialLayersItemLinearInit1XavierNormal, None]
+    """Initialisation of the weight of the projection of the concatenated heads. Default: `init`."""
     projections: Union[ModelSequentialLayersItemAttentionProjections1, ModelSequentialLayersItemAttentionProjections2]
     """Names of the projections; they may contain dots."""
     query_norm: Union[ModelSequentialLayersItemAttentionQueryNorm, None]

@@ -80,6 +80,11 @@ class FakeTask:
     def published(self, name):
         return self.values.get(name)
 
+    def generate(self, prompts, /, **options):
+        """Texts as if the model wrote each prompt backwards; a test of others replaces this method."""
+        self.asked.append(("generate", list(prompts), options) if options else ("generate", list(prompts)))
+        return [{"text": prompt[::-1], "tokens": len(prompt), "end": "stop"} for prompt in prompts]
+
     def _tensor(self, kind, name, writable=False):
         from ._errors import HookError
 

@@ -17,7 +17,7 @@ pub(super) type Page = (&'static str, &'static [(&'static str, Does)]);
 ///
 /// They run in a directory that is like a checkout after `cargo build --release`, in which there are also
 /// `mine.json`, a manifest whose run was stopped after the first of its epochs, and what it left, and a table.
-pub(super) const PAGES: [Page; 5] = [
+pub(super) const PAGES: [Page; 6] = [
     (
         "README.md",
         &[
@@ -474,6 +474,48 @@ pub(super) const PAGES: [Page; 5] = [
             (
                 "sconce man man1",
                 Runs(&["sconce man man1 && ls man1"], &["sconce-run.1"]),
+            ),
+        ],
+    ),
+    (
+        "docs/own-text.md",
+        &[
+            (
+                "sconce tokenize input.txt --train 1024 --output books-tokens",
+                Runs(
+                    &[
+                        "seq -f 'Line %g of a play, spoken to all.' 2000 > input.txt",
+                        "sconce tokenize input.txt --train 300 --output books-tokens",
+                    ],
+                    &["books-tokens"],
+                ),
+            ),
+            (
+                "sconce check text.json",
+                Runs(
+                    &[
+                        // The page's own manifest.
+                        "sed -n '/^```json/,/^```$/p' docs/own-text.md | sed '/^```/d' > text.json",
+                        "unset SCONCE_SET_DATA; sconce check text.json",
+                    ],
+                    &["tokens of 300 kinds"],
+                ),
+            ),
+            (
+                "sconce run text.json",
+                Runs(
+                    &["unset SCONCE_SET_DATA; sconce run text.json --limit-train 2"],
+                    &["bits_per_byte"],
+                ),
+            ),
+            (
+                "sconce generate runs/text --prompt \"ROMEO:\" --tokens 90 --temperature 0.8",
+                Runs(
+                    &[
+                        "unset SCONCE_SET_DATA; sconce generate runs/text --prompt ROMEO: --tokens 9",
+                    ],
+                    &["ROMEO:"],
+                ),
             ),
         ],
     ),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sconce::bridge::{self, BridgeState};
+use sconce::bridge::{self, BridgeState, WritesText};
 use sconce::checkpoint::{self, Checkpoint};
 use sconce::dispatch::{Dispatcher, HookFault, LoadedHook as Hosted};
 use sconce::log::MemoryLog;
@@ -19,6 +19,7 @@ use sconce::run::{Resume, RunError, RunOutcome, RunReport, Trainer, TrainingPlan
 use sconce::task::Supervised;
 use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{TextRequest, WrittenText};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -27,7 +28,7 @@ use crate::{Workplace, artifacts};
 
 /// Every standard hook with a state: its plugin, its name, and a configuration that gives it much
 /// state.
-pub const HOOKS: [(&str, &str, &str); 28] = [
+pub const HOOKS: [(&str, &str, &str); 29] = [
     (
         "checkpoints",
         "checkpoint",
@@ -54,6 +55,7 @@ pub const HOOKS: [(&str, &str, &str); 28] = [
         r#"{"one_batch": false, "iterations": 6, "otherwise": "warn"}"#,
     ),
     ("logging", "jsonl", r#"{"epochs_file": "epochs.jsonl"}"#),
+    ("logging", "samples", r#"{"prompts": ["ab"]}"#),
     ("logging", "training-trace", "{}"),
     (
         "metrics",
@@ -111,6 +113,19 @@ impl Hook for Saver {
             return task.checkpoint("middle").save();
         }
         Ok(())
+    }
+}
+
+/// Stands for a model of text: repeats each prompt.
+struct Echo;
+
+impl WritesText for Echo {
+    fn write(&self, request: &TextRequest) -> std::result::Result<Vec<WrittenText>, String> {
+        let echo = |prompt: &String| WrittenText {
+            text: prompt.clone(),
+            ..WrittenText::default()
+        };
+        Ok(request.prompts.iter().map(echo).collect())
     }
 }
 
@@ -268,6 +283,7 @@ impl States {
     fn run(&self, run: &Played, checkpoint: Option<Checkpoint>) -> RunReport {
         let log = MemoryLog::default();
         let shared = BridgeState::new(&log);
+        shared.set_text(Echo);
         let resume = checkpoint.map(|checkpoint| Resume {
             checkpoint,
             path: run.middle(),

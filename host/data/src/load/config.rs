@@ -45,6 +45,8 @@ pub enum DataConfig {
     Tokens(TokensConfig),
     /// A JSON object on each line, with a text and its class, or a prompt and its completion.
     Jsonl(JsonlConfig),
+    /// A Parquet file with such rows: a text and its class, a prompt and its completion, or a list of messages.
+    Parquet(JsonlConfig),
     /// Sentences of a small grammar, drawn from the seed; nothing to download.
     Grammar(GrammarConfig),
 }

@@ -90,6 +90,10 @@ fn of_kind(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         DataConfig::Jsonl(config) => {
             tokens::rows::load(config, base, seed).map(|rows| splits(rows, Transform::Rows))
         }
+        DataConfig::Parquet(config) => {
+            let rows = tokens::rows::load_parquet(config, base, seed)?;
+            Ok(splits(rows, Transform::Rows))
+        }
         DataConfig::Grammar(config) => {
             grammar::load(config, seed).map(|text| splits(text, Transform::Text))
         }

@@ -32,7 +32,6 @@ use crate::files::data_files::recorded;
 use crate::images::transform::ImageTransform;
 use crate::text::TextTransform;
 use crate::tokens::TokensTransform;
-use crate::tokens::tokenizer_config::padding_token;
 use crate::{DataError, Inputs, RowsTransform, TargetScaling, Targets, Tokenizer, Vocabulary};
 
 /// What was learnt from the training data, to transform other data in the same way, and which data these were.
@@ -187,7 +186,7 @@ impl Preprocessing {
     /// Returns the token that the [tokenizer](Preprocessing::tokenizer) fills texts up with, as its `tokenizer_config.json` says, if it
     /// has one.
     pub fn padding_token(&self) -> Option<u32> {
-        self.tokenizer().and_then(padding_token)
+        self.tokenizer().and_then(Tokenizer::padding)
     }
 
     /// Returns what other programs want to know of the [tokenizer](Preprocessing::tokenizer), as the object of a

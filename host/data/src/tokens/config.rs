@@ -18,7 +18,7 @@ pub struct TokensConfig {
     /// Type of the numbers in raw files. Default: that of the directories, or `"u16"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<TokenType>,
-    /// Number of different tokens, or the path of the `tokenizer.json` that made them. Default: the tokenizer in the directories.
+    /// Number of different tokens, or the path of the `tokenizer.json` that made them, or of its directory. Default: the tokenizer in the directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<VocabularySource>,
     /// Number of tokens per sample.

@@ -76,6 +76,12 @@ impl TokenFiles {
         self.files.len()
     }
 
+    /// Returns the path of a file and the number of its tokens.
+    pub(super) fn counted(&self, place: usize) -> Option<(&Path, u64)> {
+        let file = self.files.get(place)?;
+        Some((file.file.path(), file.layout.count))
+    }
+
     /// Appends the tokens in a range of the sequence, which must be within it.
     pub(super) fn read(&self, range: Range<u64>, tokens: &mut Vec<u32>) -> Result<(), FailedRead> {
         let mut next = range.start;

@@ -25,8 +25,8 @@ pub(super) struct Sources {
     dtype: Option<TokenType>,
     /// Whether files are noted as what is read.
     pub(super) are_noted: bool,
-    /// The first directory, with the hash of its tokenizer.
-    directory: Option<(PathBuf, ContentHash)>,
+    /// The first directory, with the hash of its tokenizer and its vocabulary.
+    directory: Option<(PathBuf, ContentHash, usize)>,
     pub(super) end: Option<u32>,
 }
 
@@ -48,13 +48,16 @@ impl Sources {
         key: &'static str,
     ) -> Result<Arc<TokenFiles>, DataError> {
         let mut files = Vec::new();
+        let mut indexed = Vec::new();
         for path in paths {
             let path = base.join(path);
             match TokenIndex::read(&path) {
                 Ok(Some(index)) => {
                     self.compare(&path, &index)?;
-                    let of_index = index.files.iter();
-                    files.extend(of_index.map(|file| (path.join(&file.file), index.dtype)));
+                    for file in &index.files {
+                        indexed.push((files.len(), file.tokens, path.clone()));
+                        files.push((path.join(&file.file), index.dtype));
+                    }
                 }
                 Ok(None) if path.is_dir() => {
                     return Err(TokensError::Index {
@@ -75,20 +78,42 @@ impl Sources {
             TokenFiles::open(&files)
         } else {
             TokenFiles::open_unnoted(&files)
-        };
-        opened.map(Arc::new)
+        }?;
+        for (place, tokens, directory) in indexed {
+            if let Some((file, found)) = opened.counted(place)
+                && found != tokens
+            {
+                return Err(TokensError::Index {
+                    file: directory.join(INDEX),
+                    problem: format!("`{}` has {found} tokens, not {tokens}", file.display()),
+                }
+                .into());
+            }
+        }
+        Ok(Arc::new(opened))
     }
 
     /// Checks that a directory has tokens of the same tokenizer as those before it.
     fn compare(&mut self, path: &Path, index: &TokenIndex) -> Result<(), TokensError> {
+        if let Some(end) = index.end
+            && end as usize >= index.vocabulary
+        {
+            return Err(TokensError::Index {
+                file: path.join(INDEX),
+                problem: format!(
+                    "its `end`, {end}, is not one of {} tokens",
+                    index.vocabulary
+                ),
+            });
+        }
         match &self.directory {
             None => {
-                self.directory = Some((path.to_owned(), index.tokenizer));
+                self.directory = Some((path.to_owned(), index.tokenizer, index.vocabulary));
                 self.end = index.end;
                 Ok(())
             }
-            Some((_, hash)) if *hash == index.tokenizer => Ok(()),
-            Some((first, _)) => Err(TokensError::Mixed {
+            Some((_, hash, _)) if *hash == index.tokenizer => Ok(()),
+            Some((first, ..)) => Err(TokensError::Mixed {
                 first: first.clone(),
                 file: path.to_owned(),
             }),
@@ -103,12 +128,12 @@ impl Sources {
     ) -> Result<KnownVocabulary, DataError> {
         let tokenizer = match (source, &self.directory) {
             (Some(VocabularySource::Tokenizer(path)), _) => Some(base.join(path)),
-            (_, Some((directory, _))) => Some(directory.join(TOKENIZER)),
+            (_, Some((directory, ..))) => Some(directory.join(TOKENIZER)),
             _ => None,
         };
         let tokenizer = tokenizer.map(|path| Tokenizer::open(&path)).transpose()?;
-        if let (Some(tokenizer), Some((first, hash))) = (&tokenizer, &self.directory)
-            && tokenizer.hash() != *hash
+        if let (Some(tokenizer), Some((first, hash, vocabulary))) = (&tokenizer, &self.directory)
+            && (tokenizer.hash(), tokenizer.vocabulary()) != (*hash, *vocabulary)
         {
             return Err(TokensError::Index {
                 file: first.join(INDEX),

@@ -10,7 +10,7 @@ use super::dataset::{TokenDataset, TokenRange};
 use super::files::TokenFiles;
 use super::sources::of_directory_range;
 use super::tokenizer::Tokenizer;
-use super::tokenizer_config::tokenizer_config;
+use super::tokenizer::config_file::tokenizer_config;
 use super::vocabulary_source::MOST;
 use super::{TokenType, cached};
 use crate::dataset::input::InputDescription;

@@ -7,7 +7,7 @@
 //! device, `passes` reduces, changes and combines
 //! whole collections of them, and `device_passes` does so on a device. `tables` are the functions that plugins call, which implement the traits of `sconce_plugin_api::ext`. A [`RanksView`]
 //! is this process among those that train together. `deferred` has losses and metrics that are still on a device, `gpu` that device.
-//! `journal` has what a call has changed, until it is known to have happened; `transaction` undoes it otherwise. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
+//! `text` has the model write for a hook. `journal` has what a call has changed, until it is known to have happened; `transaction` undoes it otherwise. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
 //! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
 //! function converts it to the [`BridgeState`] state, which is alive during every call: hooks are created and called only
@@ -35,6 +35,7 @@ mod ranks;
 mod requests;
 mod shared;
 mod tables;
+mod text;
 mod transaction;
 mod values;
 mod witness;
@@ -53,6 +54,7 @@ pub use shared::BridgeState;
 pub(crate) use tables::state_of;
 pub use tables::{C_TABLE, LossQueries, NO_MESSAGE, lent_before, readable, set_root};
 pub use tables::{EXTENSIONS, root};
+pub use text::WritesText;
 pub(crate) use transaction::{begin_transaction, commit, roll_back};
 pub use values::{PublishedValues, ValueContent};
 pub use witness::{HookAction, Witness};

@@ -22,6 +22,7 @@ use super::host_copies::{CopyCosts, HostCopies};
 use super::journal::{Change, Journal};
 use super::ranks::{Alone, RanksView, RegisteredHook};
 use super::requests::Requests;
+use super::text::WritesText;
 use super::values::{PublishedValues, ValueContent};
 use super::witness::{HookAction, Witness};
 use crate::clock::Clock;
@@ -65,6 +66,8 @@ pub struct BridgeState<'run> {
     pub(super) resumed: OnceCell<Vec<String>>,
     /// Whether a hook is being put in the place of another instance of it, whose messages are not repeated.
     pub(super) is_reinstating: Cell<bool>,
+    /// What writes text with the run's model, if the loop can; set before hooks are called.
+    pub(super) text: OnceCell<Box<dyn WritesText>>,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
     /// What the call in progress has changed, if it may be undone.
@@ -113,6 +116,7 @@ impl<'run> BridgeState<'run> {
             plan: OnceCell::new(),
             resumed: OnceCell::new(),
             is_reinstating: Cell::new(false),
+            text: OnceCell::new(),
             claims: Claims::default(),
             journal: Journal::default(),
             device_facts: OnceCell::new(),
@@ -146,6 +150,12 @@ impl<'run> BridgeState<'run> {
     pub fn set_plan(&self, plan: String) {
         // Already set: a second call would belong to another run.
         drop(self.plan.set(plan));
+    }
+
+    /// Sets what writes text with the run's model; must precede the first call of a hook.
+    pub fn set_text(&self, text: impl WritesText + 'static) {
+        // Already set: a second call would belong to another run.
+        drop(self.text.set(Box::new(text)));
     }
 
     /// Sets the record of hooks' calls.

@@ -82,7 +82,10 @@ fn options(config: &AttentionConfig) -> Result<AttentionOptions, LayerProblem> {
         scale: config.scale,
         dropout: config.dropout,
         projections,
-        output: ProjectionOptions::new(output, bias.output),
+        output: ProjectionOptions {
+            init: config.output_init.map(Init::from),
+            ..ProjectionOptions::new(output, bias.output)
+        },
         order: if config.transposed {
             WeightOrder::InputsOutputs
         } else {

@@ -50,6 +50,9 @@ pub struct AttentionConfig {
     /// Initialisation of the projections' weights. Default: PyTorch's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<InitConfig>,
+    /// Initialisation of the weight of the projection of the concatenated heads. Default: `init`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_init: Option<InitConfig>,
     /// Names of the projections; they may contain dots.
     #[serde(default, skip_serializing_if = "ProjectionNames::is_default")]
     pub projections: ProjectionNames,
@@ -71,6 +74,7 @@ impl AttentionConfig {
             bias: ProjectionBias::default(),
             transposed: false,
             init: None,
+            output_init: None,
             projections: ProjectionNames::default(),
         }
     }

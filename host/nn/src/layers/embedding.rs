@@ -90,6 +90,10 @@ fn clear_row(table: &Tensor, row: u32) -> Result<()> {
 }
 
 impl Layer for Embedding {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Embedding::forward(self, x)
     }

@@ -173,6 +173,10 @@ impl Linear {
 }
 
 impl Layer for Linear {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         self.adapted(x, pass)
     }

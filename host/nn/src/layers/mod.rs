@@ -60,6 +60,13 @@ pub trait Layer: Send {
         Err(OnnxError::of(graph, "it says no operations of ONNX"))
     }
 
+    /// Whether further tokens have the outputs that they have after those before them, where a
+    /// [`KeyValueCache`](crate::KeyValueCache) has what is needed of these: so have layers that look at each position by itself, and
+    /// causal attention.
+    fn continues(&self) -> bool {
+        false
+    }
+
     /// Returns the layer's kind for fusion with adjacent layers.
     fn role(&self) -> FusionRole<'_> {
         FusionRole::Other

@@ -37,6 +37,10 @@ impl LayerNorm {
 }
 
 impl Layer for LayerNorm {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         LayerNorm::forward(self, x)
     }
@@ -93,6 +97,10 @@ impl RmsNorm {
 }
 
 impl Layer for RmsNorm {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         RmsNorm::forward(self, x)
     }

@@ -57,6 +57,10 @@ impl PositionEmbedding {
 }
 
 impl Layer for PositionEmbedding {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let &[rows, length, _] = x.dims() else {
             return PositionEmbedding::forward(self, x);

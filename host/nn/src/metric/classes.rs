@@ -1,8 +1,9 @@
 //! Metrics of logits against classes, as means over samples or positions.
 
 use candle_core::{Result, Tensor};
+use sconce_ops::measures;
 
-use super::{Metric, add_to, on_device, plain, ratio, rows};
+use super::{Metric, add_to, counted, on_device, ratio};
 
 /// Fraction of rows with the largest logit at the target; the first of equal logits is the largest.
 #[derive(Clone, Debug)]
@@ -67,13 +68,13 @@ impl Metric for TopK {
     }
 
     fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()> {
-        let rows = rows(outputs, targets, self.ignore_index)?;
-        let classes = rows.classes()?;
-        let logits = plain(&rows.logits)?;
-        let of_rows = logits.chunks_exact(classes).zip(&rows.targets);
-        let hits = of_rows.filter(|(row, target)| is_hit(row, **target as usize, self.k));
+        let (logits, targets) = counted(outputs, targets, self.ignore_index)?;
+        // NaN ranks above all numbers, as in PyTorch.
+        let before = measures::before_targets(&logits, &targets)?;
+        let hits = before.iter().flatten();
+        let hits = hits.filter(|before| (**before as usize) < self.k);
         add_to(sums, 0, hits.count() as f64);
-        add_to(sums, 1, rows.targets.len() as f64);
+        add_to(sums, 1, targets.iter().flatten().count() as f64);
         Ok(())
     }
 
@@ -84,17 +85,6 @@ impl Metric for TopK {
     fn values(&self, sums: &[f64], values: &mut [f64]) {
         ratio(sums, values, |share| share);
     }
-}
-
-fn is_hit(row: &[f64], target: usize, k: usize) -> bool {
-    let Some(&own) = row.get(target).filter(|own| !own.is_nan()) else {
-        return false;
-    };
-    let is_before = |&(class, &logit): &(usize, &f64)| {
-        // NaN ranks above all numbers, as in PyTorch.
-        logit.is_nan() || logit > own || (class < target && logit >= own)
-    };
-    row.iter().enumerate().filter(is_before).count() < k
 }
 
 /// Exponential of the mean cross entropy, without smoothing and class weights: the number of equally
@@ -122,16 +112,11 @@ impl Metric for Perplexity {
     }
 
     fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()> {
-        let rows = rows(outputs, targets, self.ignore_index)?;
-        let classes = rows.classes()?;
-        let logits = plain(&rows.logits)?;
-        for (row, &target) in logits.chunks_exact(classes).zip(&rows.targets) {
-            let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let sum: f64 = row.iter().map(|logit| (logit - largest).exp()).sum();
-            let own = row.get(target as usize).copied().unwrap_or(f64::NAN);
-            add_to(sums, 0, sum.ln() + largest - own);
+        let (logits, targets) = counted(outputs, targets, self.ignore_index)?;
+        for entropy in measures::row_cross_entropies(&logits, &targets)? {
+            add_to(sums, 0, entropy);
         }
-        add_to(sums, 1, rows.targets.len() as f64);
+        add_to(sums, 1, targets.iter().flatten().count() as f64);
         Ok(())
     }
 

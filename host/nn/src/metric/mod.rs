@@ -127,6 +127,26 @@ fn rows(outputs: &Tensor, targets: &Tensor, ignored: Option<u32>) -> Result<Logi
     Ok(rows)
 }
 
+/// Returns logits (rows, classes) and the target of each row; `None` where it doesn't count. As many logits as a language model's
+/// are not copied without those that don't.
+fn counted(
+    outputs: &Tensor,
+    targets: &Tensor,
+    ignored: Option<u32>,
+) -> Result<(Tensor, Vec<Option<u32>>)> {
+    let LogitRows { logits, targets } = LogitRows::new(&outputs.detach(), targets)?;
+    let is_counted = |target: &u32| Some(*target) != ignored;
+    let rows = LogitRows {
+        logits: logits.clone(),
+        targets: targets.iter().copied().filter(is_counted).collect(),
+    };
+    rows.classes()?;
+    let targets = targets
+        .into_iter()
+        .map(|target| Some(target).filter(is_counted));
+    Ok((logits, targets.collect()))
+}
+
 /// Returns (target, prediction) for each row; the first of equal logits is the largest.
 fn classified(rows: &LogitRows, classes: usize) -> Result<Vec<(usize, usize)>> {
     let found = rows.logits.dim(1)?;

@@ -18,6 +18,11 @@ pub(crate) struct Branches {
 }
 
 impl Layer for Branches {
+    fn continues(&self) -> bool {
+        let is_by_position = self.axis > 0 || self.combine != Combination::Concatenate;
+        is_by_position && self.lists.iter().all(Layer::continues)
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut combined: Option<Tensor> = None;
         for branch in &self.lists {

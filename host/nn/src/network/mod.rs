@@ -8,6 +8,8 @@ mod branches;
 #[cfg(test)]
 mod frozen_tests;
 mod fusion;
+#[cfg(test)]
+mod last_position_tests;
 mod model;
 mod recomputed;
 mod sequence;

@@ -43,7 +43,8 @@ impl Model for Network {
             return widened(&self.layers.forward(&inputs.unsqueeze(1)?, pass)?);
         }
         let sample = inputs.dims().get(1..).unwrap_or_default();
-        if !self.input.takes(sample) {
+        let is_further = pass.cache().is_some() && self.continues() && sample.len() == 1;
+        if !is_further && !self.input.takes(sample) {
             candle_core::bail!(
                 "the model takes samples of shape {:?}{}, the inputs are {:?}",
                 self.input.shape,
@@ -56,6 +57,10 @@ impl Model for Network {
 
     fn modules(&self) -> Vec<ModuleInfo> {
         self.modules.clone()
+    }
+
+    fn continues(&self) -> bool {
+        self.layers.continues()
     }
 
     fn summary(&self) -> Option<&Summary> {

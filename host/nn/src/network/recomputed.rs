@@ -43,6 +43,12 @@ fn run(layer: &Mutex<dyn Layer>, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tens
 }
 
 impl Layer for Recomputed {
+    fn continues(&self) -> bool {
+        // As in `run`.
+        let layer = self.layer.lock().unwrap_or_else(PoisonError::into_inner);
+        layer.continues()
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let is_heard = self.modules.iter().any(|module| pass.listens(module));
         if !pass.is_training() || pass.shared_batch().is_some() || is_heard {

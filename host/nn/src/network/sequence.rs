@@ -3,6 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use super::fusion::Fused;
+use crate::layers::FusionRole;
 use crate::onnx::{Graph, OnnxError, Value};
 use crate::ops::{self, Function};
 use crate::pass::located;
@@ -57,10 +58,20 @@ impl Sequence {
 }
 
 impl Layer for Sequence {
+    fn continues(&self) -> bool {
+        self.steps.iter().all(|step| step.layer.continues())
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut x = x.clone();
         let mut steps = &self.steps[..];
+        let is_for_last = pass.take_for_last();
         loop {
+            if let ([step], true) = (steps, is_for_last)
+                && let (FusionRole::Linear(_), 3) = (step.layer.role(), x.rank())
+            {
+                x = x.narrow(1, x.dim(1)?.saturating_sub(1), 1)?.contiguous()?;
+            }
             if let Some((rest, fused)) = Sequence::fused(steps, pass) {
                 let output = fused.forward(&x, pass);
                 x = output.map_err(|error| {
@@ -106,6 +117,10 @@ pub struct Residual {
 }
 
 impl Layer for Residual {
+    fn continues(&self) -> bool {
+        self.layers.continues() && self.shortcut.continues()
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let direct = self.shortcut.forward(x, pass)?;
         let layers = self.layers.forward(x, pass)?;

@@ -98,6 +98,8 @@ pub struct Pass<'a> {
     cache: Option<&'a mut KeyValueCache>,
     /// Positions in the cache at the start of the pass.
     cached: usize,
+    /// Whether outputs are wanted of the last position alone.
+    is_for_last: bool,
 }
 
 /// Inputs of a batch beside the one that the first layer gets, by their names, e.g. `token_types`.
@@ -128,6 +130,7 @@ impl<'a> Pass<'a> {
             visibility: None,
             cache: None,
             cached: 0,
+            is_for_last: false,
         }
     }
 
@@ -203,6 +206,18 @@ impl<'a> Pass<'a> {
         self.cached = cache.length();
         self.cache = Some(cache);
         self
+    }
+
+    /// Only the outputs of the last position are wanted: a linear layer at the model's end computes no others, as that of a large
+    /// vocabulary takes longer for a prompt than all layers before it.
+    pub fn for_last_position(mut self) -> Pass<'a> {
+        self.is_for_last = true;
+        self
+    }
+
+    /// Returns whether outputs are wanted of the last position alone, to the layers that the model consists of; not to those within.
+    pub(crate) fn take_for_last(&mut self) -> bool {
+        std::mem::take(&mut self.is_for_last)
     }
 
     /// As [`seeing`](Pass::seeing), of a pass that has begun.

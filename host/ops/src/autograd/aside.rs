@@ -11,21 +11,31 @@
 use std::cell::{Cell, RefCell};
 
 use candle_core::backprop::GradStore;
-use candle_core::{Result, Tensor, TensorId};
+use candle_core::{InplaceOp1, Result, Tensor, TensorId};
+
+use super::sum::sum;
 
 thread_local! {
-    /// Variables with gradients of the backward pass in progress, if there is one.
-    static ASIDE: RefCell<Option<Vec<(Tensor, Tensor)>>> = const { RefCell::new(None) };
+    /// Gradients of variables in the backward pass in progress, if there is one.
+    static ASIDE: RefCell<Option<Vec<AsideGradient>>> = const { RefCell::new(None) };
 
     /// Gradient already known for the current operation's first input.
     static BEFORE: Cell<Option<(TensorId, Tensor)>> = const { Cell::new(None) };
+}
+
+/// A gradient that was set aside.
+struct AsideGradient {
+    variable: Tensor,
+    gradient: Tensor,
+    /// Whether nothing else has the gradient's memory, so that it can be added to in place.
+    is_own: bool,
 }
 
 /// A backward pass in progress; restores the state of the enclosing one when dropped.
 ///
 /// It does so even if an operation panics: gradients set aside or offered for a pass that is over would be lost.
 pub(crate) struct Aside {
-    outer: Option<Vec<(Tensor, Tensor)>>,
+    outer: Option<Vec<AsideGradient>>,
     outer_before: Option<(TensorId, Tensor)>,
 }
 
@@ -52,7 +62,10 @@ pub(crate) fn is_collecting() -> bool {
 
 /// Adds the gradients set aside to a store.
 pub(crate) fn bring_back(store: &mut GradStore) -> Result<()> {
-    for (variable, gradient) in ASIDE.take().unwrap_or_default() {
+    for aside in ASIDE.take().unwrap_or_default() {
+        let AsideGradient {
+            variable, gradient, ..
+        } = aside;
         let sum = match store.get(&variable) {
             Some(before) => before.add(&gradient)?,
             None => gradient,
@@ -66,20 +79,23 @@ pub(crate) fn bring_back(store: &mut GradStore) -> Result<()> {
 pub(crate) fn take_complete(
     is_complete: impl Fn(&Tensor) -> bool,
 ) -> Result<Vec<(Tensor, Tensor)>> {
-    let complete: Vec<(Tensor, Tensor)> = ASIDE.with_borrow_mut(|aside| {
+    let complete: Vec<AsideGradient> = ASIDE.with_borrow_mut(|aside| {
         let aside = aside.iter_mut();
         aside
-            .flat_map(|aside| aside.extract_if(.., |(variable, _)| is_complete(variable)))
+            .flat_map(|aside| aside.extract_if(.., |aside| is_complete(&aside.variable)))
             .collect()
     });
     let mut sums: Vec<(Tensor, Tensor)> = Vec::with_capacity(complete.len());
-    for (variable, gradient) in complete {
+    for aside in complete {
+        let AsideGradient {
+            variable, gradient, ..
+        } = aside;
         // In the order in which they would be added to a store.
         match sums
             .iter_mut()
             .find(|(known, _)| known.id() == variable.id())
         {
-            Some((_, sum)) => *sum = sum.add(&gradient)?,
+            Some((_, before)) => *before = sum(before, &gradient)?,
             None => sums.push((variable, gradient)),
         }
     }
@@ -90,16 +106,47 @@ pub(crate) fn take_complete(
 ///
 /// A parameter's is set aside instead if a pass of this crate is in progress, which collects it at the end.
 pub(crate) fn hand_over(tensor: &Tensor, gradient: impl Into<Option<Tensor>>) -> Option<Tensor> {
-    let gradient = gradient.into()?;
+    hand_over_as(false, tensor, gradient.into()?)
+}
+
+/// As [`hand_over`], of a gradient whose memory nothing else has: a later operation may [add to it](add_in_place).
+pub(crate) fn hand_over_own(
+    tensor: &Tensor,
+    gradient: impl Into<Option<Tensor>>,
+) -> Option<Tensor> {
+    hand_over_as(true, tensor, gradient.into()?)
+}
+
+fn hand_over_as(is_own: bool, tensor: &Tensor, gradient: Tensor) -> Option<Tensor> {
     if !tensor.is_variable() {
         return Some(gradient);
     }
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) => {
-            aside.push((tensor.clone(), gradient));
+            aside.push(AsideGradient {
+                variable: tensor.clone(),
+                gradient,
+                is_own,
+            });
             None
         }
         None => Some(gradient),
+    })
+}
+
+/// Has `add` add to the memory of the gradient of a variable that was set aside last, if nothing else has that; says whether
+/// it did.
+///
+/// What changes a few rows of a large gradient needs no gradient of the same size then.
+pub(crate) fn add_in_place(variable: &Tensor, add: &impl InplaceOp1) -> Result<bool> {
+    ASIDE.with_borrow(|aside| {
+        let of_variable = |aside: &&AsideGradient| aside.variable.id() == variable.id();
+        let last = aside.iter().flatten().rfind(of_variable);
+        let Some(found) = last.filter(|aside| aside.is_own) else {
+            return Ok(false);
+        };
+        found.gradient.inplace_op1(add)?;
+        Ok(true)
     })
 }
 

@@ -309,7 +309,7 @@ fn masks_are_the_cpus() {
         let x = numbers(1, &[count]);
         let factors = |device: &Device| {
             let stream = crate::random::stream(3, "dropout/a", 2, 5);
-            let factors = crate::dropout_factors(stream, &on(&x, device)?, 0.3)?;
+            let factors = crate::dropout_factors(&stream, &on(&x, device)?, 0.3)?;
             factors.to_vec1::<f32>()
         };
         let expected = factors(&Device::Cpu).expect("on the CPU");

@@ -1,11 +1,13 @@
 //! Embeddings of tokens and of positions, each in one pass forward and one backward.
 
-use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
+use std::ops::Range;
 
-use crate::autograd::aside::hand_over;
+use candle_core::{CpuStorage, CustomOp2, DType, InplaceOp1, Layout, Result, Shape, Tensor, bail};
+
+use crate::autograd::aside::{add_in_place, hand_over, hand_over_own};
 use crate::autograd::tape::apply2;
 use crate::composed;
-use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::{add_rows, region, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 
@@ -103,34 +105,146 @@ impl CustomOp2 for EmbeddingOp {
         let indices = row_indices(cpu(&tokens_guard)?, tokens_layout, rows)?;
         let (guard, layout) = gradient.storage_and_layout();
         let storage = cpu(&guard)?;
+        let rows = TableRows::of(&indices, rows, self.padding);
+        // Where the table is also the weight of a layer, most of its gradient is known, and a few rows are added to it.
+        let add = AddRows {
+            rows: &rows,
+            gradient: (storage, layout),
+        };
+        if add_in_place(table, &add)? {
+            return Ok((None, None));
+        }
         let of_table = for_floats!(storage, T => {
-            let mut of_table = table_gradient(numbers::<T>(storage, layout)?, &indices, rows, width);
-            let padding = self.padding.map(|row| row as usize * width..(row as usize + 1) * width);
-            if let Some(row) = padding.and_then(|range| of_table.get_mut(range)) {
-                row.fill(<T as Number>::ZERO);
-            }
+            let of_table = rows.gradient(numbers::<T>(storage, layout)?, width);
             new_tensor(of_table, table.shape())?
         });
-        Ok((hand_over(table, of_table), None))
+        Ok((hand_over_own(table, of_table), None))
     }
 }
 
-/// Gradient of the table: adds each row of `g` to the row of its token.
-///
-/// Each thread has its own rows of the table, so that sums are in the order of the tokens for any number of threads.
-fn table_gradient<T: Number>(g: &[T], indices: &[usize], rows: usize, width: usize) -> Vec<T> {
-    let threads = region::parts((indices.len() + rows) * width * EACH);
-    let schedule = Schedule::per_thread(threads, rows, 1);
-    fill_parts(schedule, UninitRows::new(rows, width), |own, slots| {
-        let gradients = zeros(slots);
-        for (&index, g) in indices.iter().zip(g.chunks_exact(width.max(1))) {
-            if own.contains(&index) {
-                let start = (index - own.start) * width;
-                add_rows(&mut gradients[start..start + width], g, width, 0);
+/// Rows of a table with the positions that have them.
+struct TableRows {
+    /// Number of rows of the table.
+    rows: usize,
+    /// Positions in the order of their rows, those of a row in their own.
+    positions: Vec<u32>,
+    /// For each row that has positions, its index and where they begin in `positions`.
+    starts: Vec<(usize, usize)>,
+}
+
+impl TableRows {
+    /// The positions of each row but the one without a gradient.
+    fn of(indices: &[usize], rows: usize, padding: Option<u32>) -> TableRows {
+        let has_gradient = |index: usize| padding.is_none_or(|padding| index != padding as usize);
+        let mut positions: Vec<u32> = (0..indices.len() as u32).collect();
+        positions.retain(|&position| has_gradient(indices[position as usize]));
+        positions.sort_by_key(|&position| indices[position as usize]);
+        let mut starts: Vec<(usize, usize)> = Vec::new();
+        for (start, &position) in positions.iter().enumerate() {
+            let row = indices[position as usize];
+            if starts.last().is_none_or(|&(last, _)| last != row) {
+                starts.push((row, start));
             }
         }
-        gradients
-    })
+        TableRows {
+            rows,
+            positions,
+            starts,
+        }
+    }
+
+    /// Calls `add` for each row of a range that has positions, with its index and the sum of its gradients, in the order of
+    /// the positions.
+    fn sums<T: Number>(
+        &self,
+        own: &Range<usize>,
+        (g, width): (&[T], usize),
+        mut add: impl FnMut(usize, &[T]),
+    ) {
+        let first = self.starts.partition_point(|&(row, _)| row < own.start);
+        let mut row_sum = vec![T::ZERO; width];
+        for (index, &(row, start)) in self.starts.iter().enumerate().skip(first) {
+            if row >= own.end {
+                break;
+            }
+            let next = self.starts.get(index + 1);
+            let end = next.map_or(self.positions.len(), |&(_, start)| start);
+            row_sum.fill(T::ZERO);
+            for &position in &self.positions[start..end] {
+                let g = &g[position as usize * width..(position as usize + 1) * width];
+                add_rows(&mut row_sum, g, width, 0);
+            }
+            add(row, &row_sum);
+        }
+    }
+
+    /// The gradient of the whole table. Each thread has its own rows of it.
+    fn gradient<T: Number>(&self, g: &[T], width: usize) -> Vec<T> {
+        let schedule = self.schedule((self.positions.len() + self.rows) * width * EACH);
+        fill_parts(schedule, UninitRows::new(self.rows, width), |own, slots| {
+            let gradients = zeros(slots);
+            self.sums(own, (g, width), |row, sum| {
+                let start = (row - own.start) * width;
+                gradients[start..start + width].copy_from_slice(sum);
+            });
+            gradients
+        })
+    }
+
+    /// Adds to the gradient of the whole table.
+    fn add_to<T: Number>(&self, table: &mut [T], g: &[T], width: usize) {
+        let schedule = self.schedule(self.positions.len() * width * EACH);
+        fill_parts(schedule, Rows::new(table, width), |own, table| {
+            self.sums(own, (g, width), |row, sum| {
+                let start = (row - own.start) * width;
+                add_rows(&mut table[start..start + width], sum, width, 0);
+            });
+        });
+    }
+
+    fn schedule(&self, cost: usize) -> Schedule {
+        Schedule::per_thread(region::parts(cost), self.rows, 1)
+    }
+}
+
+/// Adds the gradients of an embedding's outputs to the table's, which is known in part.
+struct AddRows<'a> {
+    rows: &'a TableRows,
+    gradient: (&'a CpuStorage, &'a Layout),
+}
+
+impl InplaceOp1 for AddRows<'_> {
+    fn name(&self) -> &'static str {
+        "add-rows"
+    }
+
+    fn cpu_fwd(&self, table: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        let (storage, gradient_layout) = self.gradient;
+        let &[rows, width] = layout.dims() else {
+            bail!("a table's gradient is {:?}", layout.dims())
+        };
+        let Some((start, end)) = layout.contiguous_offsets() else {
+            bail!("a table's gradient is not contiguous")
+        };
+        if rows != self.rows.rows {
+            bail!(
+                "a table of {} rows has a gradient of {rows}",
+                self.rows.rows
+            )
+        }
+        match table {
+            CpuStorage::F32(table) => {
+                let g = numbers::<f32>(storage, gradient_layout)?;
+                self.rows.add_to(&mut table[start..end], g, width);
+            }
+            CpuStorage::F64(table) => {
+                let g = numbers::<f64>(storage, gradient_layout)?;
+                self.rows.add_to(&mut table[start..end], g, width);
+            }
+            _ => bail!("a table's gradient has neither `f32` nor `f64`"),
+        }
+        Ok(())
+    }
 }
 
 struct PositionsOp;
@@ -199,6 +313,7 @@ mod tests {
     use candle_core::Var;
 
     use super::*;
+    use crate::CrossEntropyTerms;
 
     #[test]
     fn rows_are_found_and_their_gradients_added_up() -> Result<()> {
@@ -233,6 +348,48 @@ mod tests {
         );
         assert!(embedding(&table, &Tensor::new(&[-1_i64], &device)?).is_err());
         assert!(embedding(&table, &Tensor::new(&[1.0_f32], &device)?).is_err());
+        Ok(())
+    }
+
+    /// Gradients of a table that is also the weight of a linear layer, with a recording and without one.
+    fn gradients_of_a_tied_table(
+        table: &Var,
+        padding: Option<u32>,
+        is_recorded: bool,
+    ) -> Result<Tensor> {
+        let tokens = Tensor::new(&[3_u32, 0, 3, 6, 1, 3, 0], table.device())?;
+        let targets = [0, 1, 2, 3, 4, 5, 6].map(Some);
+        let recording = is_recorded.then(crate::record);
+        let y = embedding_with(table, &tokens, padding)?;
+        let logits = crate::linear(&y, table, None)?;
+        let loss = crate::cross_entropy(&logits, &targets, CrossEntropyTerms::default(), 7.0)?;
+        let gradients = if is_recorded {
+            crate::backward(&loss, 1.0)?
+        } else {
+            loss.backward()?
+        };
+        drop(recording);
+        Ok(gradients.get(table).expect("a gradient").clone())
+    }
+
+    #[test]
+    fn rows_are_added_to_the_gradient_of_a_tied_weight() -> Result<()> {
+        for (dtype, padding) in [
+            (DType::F64, None),
+            (DType::F64, Some(3)),
+            (DType::F32, None),
+        ] {
+            let table = crate::normal_numbers(5, (7, 4))?.to_dtype(dtype)?;
+            let table = Var::from_tensor(&table)?;
+            let found = gradients_of_a_tied_table(&table, padding, true)?;
+            let expected = gradients_of_a_tied_table(&table, padding, false)?;
+            let numbers = |x: &Tensor| x.to_dtype(DType::F64)?.to_vec2::<f64>();
+            assert_eq!(
+                numbers(&found)?,
+                numbers(&expected)?,
+                "{dtype:?} {padding:?}"
+            );
+        }
         Ok(())
     }
 

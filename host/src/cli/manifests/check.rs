@@ -63,7 +63,7 @@ pub(in crate::cli) fn check(
     rows.push(match &manifest.model {
         Some(model) => row(
             "model",
-            format!("{}, {parameters} parameters", compact(model)),
+            format!("{}, {parameters} parameters", described(model)),
         ),
         None => row("model", format!("the task's, {parameters} parameters")),
     });
@@ -157,6 +157,15 @@ fn on_cpu(manifest: &mut Manifest) -> CheckedDevice {
 
 fn row(key: &str, value: String) -> Vec<String> {
     vec![key.to_owned(), value]
+}
+
+/// Formats the model on one line, of a `config.json` its family alone.
+fn described<T: serde::Serialize>(model: &T) -> String {
+    let mut value = serde_json::to_value(model).unwrap_or_default();
+    if let Some(family) = value.pointer("/config/model_type").cloned() {
+        value["config"] = serde_json::json!({ "model_type": family });
+    }
+    compact(&value)
 }
 
 /// Formats part of the manifest on one line.

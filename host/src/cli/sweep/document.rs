@@ -8,8 +8,9 @@ use sconce_plugin_api::Rule;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::space::Distribution;
+use super::distribution::Distribution;
 use crate::diagnostic::Diagnostic;
+use crate::manifest::JsonSource;
 use sconce_manifest::document;
 
 /// Largest file, in bytes.
@@ -121,7 +122,7 @@ impl SweepDocument {
     /// # Errors
     ///
     /// All its problems, with their places.
-    pub(super) fn read(path: &Path) -> Result<SweepDocument, Vec<Diagnostic>> {
+    pub(super) fn read(path: &Path) -> Result<(SweepDocument, JsonSource), Vec<Diagnostic>> {
         let text = document::read_text(path, LARGEST).map_err(|error| {
             let problem = format!("can't read the sweep `{}`: {error}", path.display());
             vec![Diagnostic::new(problem)]
@@ -134,19 +135,11 @@ impl SweepDocument {
         }
         sweep.output = base.join(&sweep.output);
         sweep.run = base.join(&sweep.run);
-        let problems = sweep.problems().into_iter();
-        let told: Vec<Diagnostic> = problems
-            .map(|(path, problem)| Diagnostic::new(problem).at(source.location(&path)))
-            .collect();
-        if told.is_empty() {
-            Ok(sweep)
-        } else {
-            Err(told)
-        }
+        Ok((sweep, source))
     }
 
-    /// What the schema can't say, with its path.
-    fn problems(&self) -> Vec<(String, String)> {
+    /// What the schema can't say about the metric, with its path.
+    pub(super) fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         if self.goal().is_none() {
             let problem = format!(
@@ -159,7 +152,6 @@ impl SweepDocument {
             let problem = format!("`{0}` is of no phase: it is written `val/{0}`", self.metric);
             problems.push(("metric".to_owned(), problem));
         }
-        problems.extend(super::space::problems(self));
         problems
     }
 

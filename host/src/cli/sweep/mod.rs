@@ -1,7 +1,7 @@
 //! `sconce sweep`: trains a manifest many times with different values, and looks for the best.
 //!
 //! **Parts**
-//! - `document`: the file that describes a sweep. `space`: the values of its trials.
+//! - `document`: the file that describes a sweep. `space`: the values of its trials, drawn by a `distribution`.
 //! - `plan`: the sweep with its trials, as all processes that work on it see it. `trial_directory`: a trial on disk.
 //! - `rungs`: which trials go on. `workers`: the processes of trials on this machine; `slurm`: as jobs of a batch system.
 //! - `results`: the table of all trials.
@@ -12,6 +12,7 @@
 //! **States.** There is no record of a sweep's state but its trials' directories, which are those of ordinary runs: a sweep whose
 //! processes were killed goes on with the same command, and several processes can work on one.
 
+mod distribution;
 mod document;
 mod plan;
 mod results;

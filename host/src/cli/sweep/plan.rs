@@ -54,7 +54,7 @@ impl Sweep {
         plugins: &[PathBuf],
         source: TaskSource,
     ) -> Result<Sweep, StartFailure> {
-        let document = SweepDocument::read(file).map_err(StartFailure::usage)?;
+        let document = read(file).map_err(StartFailure::usage)?;
         let trials = space::trials(&document);
         let manifest = check_manifests(&document, &trials, source)?;
         let output = document.output.clone();
@@ -146,6 +146,23 @@ impl Sweep {
             command.arg("--until").arg(until.to_string());
         }
         Ok(command)
+    }
+}
+
+/// Reads a sweep's file without problems.
+fn read(file: &Path) -> Result<SweepDocument, Vec<Diagnostic>> {
+    let (document, source) = SweepDocument::read(file)?;
+    let problems = document
+        .problems()
+        .into_iter()
+        .chain(space::problems(&document));
+    let told: Vec<Diagnostic> = problems
+        .map(|(path, problem)| Diagnostic::new(problem).at(source.location(&path)))
+        .collect();
+    if told.is_empty() {
+        Ok(document)
+    } else {
+        Err(told)
     }
 }
 

@@ -2,76 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::document::SweepDocument;
 use crate::manifest::json_path;
-use crate::random::{self, Stream};
+use crate::random;
 
 /// Largest number of trials.
 const MOST: usize = 10_000;
-
-/// Decimal digits of a number that is drawn: enough to try, and few enough to write down.
-const DIGITS: usize = 5;
-
-/// How a value is drawn.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Distribution {
-    /// A number between two, each equally likely.
-    Uniform([f64; 2]),
-    /// A number between two above 0, whose logarithm is uniform.
-    Log([f64; 2]),
-    /// A whole number from the first to the last, each equally likely.
-    Integer([i64; 2]),
-    /// One of these values, each equally likely.
-    Of(Vec<Value>),
-}
-
-impl Distribution {
-    /// What is wrong with it.
-    fn problem(&self) -> Option<String> {
-        match self {
-            Distribution::Integer([low, high]) => is_empty(low, high),
-            Distribution::Log([low, _]) if *low <= 0.0 => {
-                Some(format!("it begins at {low}: a logarithm needs more than 0"))
-            }
-            Distribution::Uniform([low, high]) | Distribution::Log([low, high]) => {
-                is_empty(low, high)
-            }
-            Distribution::Of(values) => values.is_empty().then(|| "it has no values".to_owned()),
-        }
-    }
-
-    fn draw(&self, stream: &mut Stream) -> Value {
-        match self {
-            Distribution::Uniform([low, high]) => json!(rounded(stream.uniform(*low, *high))),
-            Distribution::Log([low, high]) => {
-                json!(rounded(stream.uniform(low.ln(), high.ln()).exp()))
-            }
-            Distribution::Integer([low, high]) => {
-                let count = high.abs_diff(*low).saturating_add(1);
-                json!(low.saturating_add_unsigned(stream.below(count)))
-            }
-            Distribution::Of(values) => {
-                let at = usize::try_from(stream.below(values.len() as u64));
-                let value = at.ok().and_then(|at| values.get(at));
-                value.cloned().unwrap_or(Value::Null)
-            }
-        }
-    }
-}
-
-fn is_empty<T: PartialOrd + std::fmt::Display>(low: &T, high: &T) -> Option<String> {
-    (low >= high).then(|| format!("{low} is not below {high}"))
-}
-
-/// A number with few digits.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value)
-}
 
 /// A run of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,6 +138,8 @@ fn trial(sweep: &SweepDocument, index: usize, combination: usize) -> Trial {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn sweep(document: &Value) -> SweepDocument {

@@ -8,7 +8,7 @@ use safetensors::Dtype;
 
 use super::AdapterError;
 use super::merge::{AdapterParts, with_adapter};
-use super::peft::{PeftConfig, file_in, own_name};
+use super::peft::{ADAPTER_CONFIG, PeftConfig, file_in, own_name};
 use crate::parameters::adapters::{LORA_A, LORA_B, MAGNITUDE};
 use crate::weights::open::open_parts;
 use crate::weights::shards;
@@ -56,7 +56,7 @@ pub fn merge_files(
     output: &Path,
 ) -> Result<MergedFiles, AdapterError> {
     let config = PeftConfig::read(adapter)?;
-    let mut adapter = Adapter::read(adapter, config.use_dora)?;
+    let mut adapter = Adapter::read(adapter, &config)?;
     let refused = |reason: String| AdapterError::Merge {
         path: base.to_owned(),
         reason,
@@ -223,8 +223,9 @@ struct Adapter {
 }
 
 impl Adapter {
-    /// Reads the file of a directory; `has_magnitudes` as its configuration says.
-    fn read(directory: &Path, has_magnitudes: bool) -> Result<Adapter, AdapterError> {
+    /// Reads the file of a directory, which is as its configuration says.
+    fn read(directory: &Path, config: &PeftConfig) -> Result<Adapter, AdapterError> {
+        let (rank, has_magnitudes) = (config.r, config.use_dora);
         let mut adapter = Adapter {
             down: BTreeMap::new(),
             up: BTreeMap::new(),
@@ -258,6 +259,18 @@ impl Adapter {
             return Err(AdapterError::peft(
                 directory,
                 "part of an adapter is missing",
+            ));
+        }
+        let mut ranks = adapter
+            .down
+            .iter()
+            .map(|(module, down)| (module, down.dims().first()));
+        if let Some((module, _)) = ranks.find(|(_, found)| *found != Some(&rank)) {
+            return Err(AdapterError::peft(
+                directory,
+                format!(
+                    "by `{ADAPTER_CONFIG}` its rank is {rank}, and that of `{module}` is another one"
+                ),
             ));
         }
         Ok(adapter)

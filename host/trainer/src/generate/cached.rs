@@ -3,7 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use super::{Generator, scores_at};
-use crate::nn::KeyValueCache;
+use crate::nn::{KeyValueCache, Pass};
 
 /// Keys and values of the texts' tokens, and which these were.
 #[derive(Default)]
@@ -33,8 +33,8 @@ impl Cached {
         };
         let outputs = match (newest, &mut self.cache) {
             (Some(newest), Some(cache)) => {
-                let inputs = Tensor::from_vec(newest, (rows.len(), 1), generator.model.device())?;
-                generator.model.forward_cached(&inputs, cache)?
+                let inputs = Tensor::from_vec(newest, (rows.len(), 1), generator.device)?;
+                forward(generator, &inputs, cache)?
             }
             _ => self.begin(generator, &windows)?,
         };
@@ -61,12 +61,20 @@ impl Cached {
             tokens.extend(std::iter::repeat_n(0, padding));
             tokens.extend_from_slice(window);
         }
-        let inputs = Tensor::from_vec(tokens, (windows.len(), longest), generator.model.device())?;
+        let inputs = Tensor::from_vec(tokens, (windows.len(), longest), generator.device)?;
         let cache = KeyValueCache::padded(&padding, generator.text.context());
-        generator
-            .model
-            .forward_cached(&inputs, self.cache.insert(cache))
+        forward(generator, &inputs, self.cache.insert(cache))
     }
+}
+
+/// Outputs for further tokens, at least those of the last position. The cache gets their keys and values.
+fn forward(
+    generator: &Generator<'_>,
+    tokens: &Tensor,
+    cache: &mut KeyValueCache,
+) -> Result<Tensor> {
+    let mut pass = Pass::evaluation().caching(cache).for_last_position();
+    Ok(generator.model.forward(tokens, &mut pass)?.detach())
 }
 
 /// The token that a window has after those that were seen; none if it is another window.

@@ -1,26 +1,31 @@
 //! Texts that a trained model writes, token by token.
 //!
 //! **Parts.** `text_tokens`: texts as tokens of the model. `cached`: scores of the next token, from what is kept of those before it.
-//! [`sampler`]: which token comes next. `text_stream`: from tokens to text that can be shown, and where it ends.
+//! [`sampler`]: which token comes next. `hook_text`: what hooks ask for. `text_stream`: from tokens to text that can be shown, and where it ends.
 //!
 //! **Flow.** [`Generator::of`] checks that a model predicts text, and that it sees no later tokens. [`Generator::write`] has the model
 //! score the next token of all texts at once, lets each text's [`Sampler`] choose, and shows what is complete, until each has ended.
+//! [`HookText`] does so within a run, for hooks.
 
 mod cached;
+mod hook_text;
 pub mod sampler;
 mod text_stream;
 mod text_tokens;
 
-use candle_core::{D, DType, Tensor};
+use candle_core::{D, DType, Device, Tensor};
 use serde::Serialize;
 
+pub use hook_text::{HookText, why_no_text};
 pub use sampler::{Candidate, Sampler, SamplingConfig, SamplingError};
 pub use text_stream::{StopTexts, TextStream};
 
 use cached::Cached;
 use text_tokens::TextTokens;
 
+use crate::data::Preprocessing;
 use crate::model_directory::TrainedModel;
+use crate::nn::{Model, Pass};
 
 /// Why no text can be written.
 #[derive(Debug, thiserror::Error)]
@@ -89,9 +94,19 @@ pub struct GeneratedText {
     pub end: TextEnd,
 }
 
+/// What a model of text makes tokens by.
+fn text_of(preprocessing: &Preprocessing) -> Result<TextTokens<'_>, GenerateError> {
+    TextTokens::of(preprocessing).ok_or_else(|| {
+        let inputs = preprocessing.describe_inputs();
+        let kinds: Vec<String> = inputs.into_iter().map(|input| input.kind).collect();
+        GenerateError::NoText(kinds.join(", "))
+    })
+}
+
 /// A model that writes text.
 pub struct Generator<'a> {
-    model: &'a TrainedModel,
+    model: &'a dyn Model,
+    device: &'a Device,
     text: TextTokens<'a>,
 }
 
@@ -114,14 +129,23 @@ impl<'a> Generator<'a> {
     ///
     /// If it doesn't predict text, or sees the tokens after a position.
     pub fn of(model: &'a TrainedModel) -> Result<Generator<'a>, GenerateError> {
-        let Some(text) = TextTokens::of(model.preprocessing()) else {
-            let inputs = model.preprocessing().describe_inputs();
-            let kinds: Vec<String> = inputs.into_iter().map(|input| input.kind).collect();
-            return Err(GenerateError::NoText(kinds.join(", ")));
-        };
-        let generator = Generator { model, text };
+        let generator =
+            Generator::unchecked(model.network(), model.preprocessing(), model.device())?;
         generator.looks_back_only()?;
         Ok(generator)
+    }
+
+    /// Takes a model that is known to see no tokens after a position.
+    fn unchecked(
+        model: &'a dyn Model,
+        preprocessing: &'a Preprocessing,
+        device: &'a Device,
+    ) -> Result<Generator<'a>, GenerateError> {
+        Ok(Generator {
+            model,
+            device,
+            text: text_of(preprocessing)?,
+        })
     }
 
     /// Tokens of a prompt, with its number for messages.
@@ -169,7 +193,7 @@ impl<'a> Generator<'a> {
                 break;
             }
             let tokens: Vec<&[u32]> = active.iter().map(|row| row.tokens.as_slice()).collect();
-            let scores = if self.model.takes_any_length() {
+            let scores = if self.model.continues() {
                 cached.scores(self, &tokens)?
             } else {
                 self.scores(&tokens)?
@@ -184,7 +208,7 @@ impl<'a> Generator<'a> {
     /// Scores of the token after each row: a number for each token of the vocabulary.
     fn scores(&self, rows: &[&[u32]]) -> candle_core::Result<Vec<Vec<f32>>> {
         let rows: Vec<&[u32]> = rows.iter().map(|row| self.window(row)).collect();
-        let outputs = self.outputs(&rows, 0)?;
+        let outputs = self.outputs(&rows, self.text.context(), 0)?;
         let last = rows.iter().enumerate().map(|(index, row)| {
             let position = row.len().saturating_sub(1);
             scores_at(&outputs, index, position)
@@ -203,19 +227,19 @@ impl<'a> Generator<'a> {
             .unwrap_or_default()
     }
 
-    /// Outputs (rows, context, vocabulary) for rows of at most `context` tokens, filled up with `filler`.
-    fn outputs(&self, rows: &[&[u32]], filler: u32) -> candle_core::Result<Tensor> {
-        let context = self.text.context();
-        let mut tokens = Vec::with_capacity(rows.len() * context);
+    /// Outputs (rows, length, vocabulary) for rows of at most `length` tokens, filled up with `filler`.
+    fn outputs(&self, rows: &[&[u32]], length: usize, filler: u32) -> candle_core::Result<Tensor> {
+        let mut tokens = Vec::with_capacity(rows.len() * length);
         for row in rows {
             tokens.extend_from_slice(row);
             tokens.extend(std::iter::repeat_n(
                 filler,
-                context.saturating_sub(row.len()),
+                length.saturating_sub(row.len()),
             ));
         }
-        let inputs = Tensor::from_vec(tokens, (rows.len(), context), self.model.device())?;
-        let outputs = self.model.forward(&inputs)?.detach();
+        let inputs = Tensor::from_vec(tokens, (rows.len(), length), self.device)?;
+        let outputs = self.model.forward(&inputs, &mut Pass::evaluation())?;
+        let outputs = outputs.detach();
         outputs
             .to_dtype(DType::F32)?
             .to_device(&candle_core::Device::Cpu)
@@ -224,12 +248,13 @@ impl<'a> Generator<'a> {
     /// Fills up a text with two different tokens: what comes before them must be the same.
     fn looks_back_only(&self) -> Result<(), GenerateError> {
         let context = self.text.context();
-        if context < 2 {
+        // The layers that can be continued look back only.
+        if context < 2 || self.model.continues() {
             return Ok(());
         }
         let (half, last) = (context / 2, self.text.vocabulary().saturating_sub(1) as u32);
         let row = vec![0; half];
-        let seen = |filler| self.outputs(&[&row], filler)?.narrow(1, 0, half);
+        let seen = |filler| self.outputs(&[&row], context, filler)?.narrow(1, 0, half);
         let (one, other) = (seen(0)?, seen(last)?);
         let difference = (&one - &other)?.abs()?.flatten_all()?.max(D::Minus1)?;
         let size = one.abs()?.flatten_all()?.max(D::Minus1)?;

@@ -16,7 +16,7 @@ use crate::data::csv::{LARGEST_ROWS, ROWS, SplitRows};
 use crate::data::{Batch, Dataset, Preprocessing, Splits};
 use crate::loss::LossConfig;
 use crate::nn::onnx::{Attribute, Dimension, ElementType, Graph, OnnxError, OnnxModel};
-use crate::nn::{KeyValueCache, MemoryBudget, Model, Network, Pass, Precision, Signal, Targets};
+use crate::nn::{MemoryBudget, Model, Network, Pass, Precision, Signal, Targets};
 use crate::parameters::Parameters;
 use crate::task::Supervised;
 use crate::weights::{self, Comparison, RESULTS};
@@ -286,25 +286,9 @@ impl TrainedModel {
         }
     }
 
-    /// Whether sequences may be shorter than those of the training.
-    pub fn takes_any_length(&self) -> bool {
-        self.network.input().varies
-    }
-
-    /// Returns the outputs for further tokens of texts whose keys and values are in a cache, which gets those of these tokens.
-    ///
-    /// # Errors
-    ///
-    /// If the cache has no room for them, or the model sees later tokens.
-    pub fn forward_cached(
-        &self,
-        tokens: &Tensor,
-        cache: &mut KeyValueCache,
-    ) -> candle_core::Result<Tensor> {
-        let outputs = self
-            .network
-            .forward(tokens, &mut Pass::evaluation().caching(cache))?;
-        Ok(outputs.detach())
+    /// The model itself.
+    pub fn network(&self) -> &dyn Model {
+        &self.network
     }
 
     /// Returns the model with its preprocessing as a graph of ONNX.

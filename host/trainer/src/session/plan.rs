@@ -7,6 +7,7 @@ use sconce_plugin_api::{Phase, Plan};
 use serde_json::{Value, json};
 
 use super::HookPlan;
+use crate::generate::why_no_text;
 use crate::manifest::BatchesPer;
 use crate::optim::Optimizer;
 use crate::parameters::ParameterKind;
@@ -49,6 +50,7 @@ pub(super) fn expected(
         "classes": data.as_ref().map_or(&[][..], |data| data.class_names()),
         "sample_shape": data.as_ref().map_or(&[][..], |data| data.sample_shape()),
         "metrics": metrics,
+        "why_no_text": why_no_text(task).unwrap_or_default(),
     })
     .to_string()
 }

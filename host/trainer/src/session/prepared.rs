@@ -14,6 +14,7 @@ use crate::clock::{self, Lap};
 use crate::data::DataFile;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Dispatcher, LoadedHook};
+use crate::generate::HookText;
 use crate::manifest::{Manifest, TaskSource};
 use crate::optim::Optimizer;
 use crate::run::{Resume, RunReport, StartTimes, Trainer, TrainingPlan};
@@ -155,6 +156,7 @@ impl Prepared {
         if let Some(resume) = resume {
             shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
         }
+        shared.set_text(HookText::of(self.task.as_ref()));
         let mut hooks = first;
         let plans = std::mem::take(&mut self.hooks);
         let mut lap = Lap::begin();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::{DeferredMetrics, Task};
+use super::{DeferredMetrics, Task, TextModel};
 use crate::data::{Batch, DataFile, Dataset, First, Preprocessing};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
@@ -106,6 +106,10 @@ impl Task for Limited {
 
     fn modules(&self) -> Vec<ModuleInfo> {
         self.task.modules()
+    }
+
+    fn text_model(&self) -> Option<TextModel> {
+        self.task.text_model()
     }
 
     fn summary(&self) -> Option<Summary> {

@@ -4,6 +4,7 @@ mod data_facts;
 mod limited;
 mod metric_list;
 mod supervised;
+mod text_model;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub use data_facts::DataFacts;
 pub use limited::{DataLimits, Limited};
 pub use sconce_hooks::bridge::DeferredMetrics;
 pub use supervised::{Supervised, SupervisedError};
+pub use text_model::TextModel;
 
 use crate::data::{Batch, DataFile, Dataset, Preprocessing, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};
@@ -115,6 +117,11 @@ pub trait Task {
     /// The model's named modules in execution order, at which hooks can be called.
     fn modules(&self) -> Vec<ModuleInfo> {
         Vec::new()
+    }
+
+    /// The model, for writing text; none if the task has another way from inputs to outputs.
+    fn text_model(&self) -> Option<TextModel> {
+        None
     }
 
     /// Summary of the model's layers, for `sconce summary`; `None` if the task can't provide one.

@@ -1,5 +1,6 @@
 //! Supervised learning: a model, data, a loss and metrics.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor};
@@ -7,7 +8,7 @@ use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
 use super::metric_list::MetricList;
-use super::{DeferredMetrics, Task, split_of};
+use super::{DeferredMetrics, Task, TextModel, split_of};
 use crate::data::{self, Batch, DataError, Dataset, MixedTargets, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, Counting, MetricConfig};
@@ -16,7 +17,7 @@ use crate::parameters::Parameters;
 
 /// A model trained to predict the targets of its data.
 pub struct Supervised {
-    model: Box<dyn Model>,
+    model: Rc<dyn Model>,
     parameters: Parameters,
     data: Splits,
     loss: Loss,
@@ -108,7 +109,7 @@ impl Supervised {
         Ok(Supervised {
             metrics: Arc::new(MetricList::new(metrics)),
             learns_weights: config.needs_class_counts(),
-            model,
+            model: model.into(),
             parameters,
             data,
             loss,
@@ -257,6 +258,14 @@ impl Task for Supervised {
 
     fn modules(&self) -> Vec<ModuleInfo> {
         self.model.modules()
+    }
+
+    fn text_model(&self) -> Option<TextModel> {
+        Some(TextModel {
+            network: Rc::clone(&self.model),
+            preprocessing: Arc::clone(&self.data.preprocessing),
+            device: self.parameters.device().clone(),
+        })
     }
 
     fn summary(&self) -> Option<Summary> {

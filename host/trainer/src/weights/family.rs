@@ -19,7 +19,7 @@ pub(super) enum Meaning<'a> {
 pub(super) struct Names<'a> {
     family: &'a FamilyNames,
     ignored: Option<Patterns>,
-    head: Option<Patterns>,
+    heads: Vec<Patterns>,
 }
 
 impl<'a> Names<'a> {
@@ -29,10 +29,11 @@ impl<'a> Names<'a> {
             let some = (!written.is_empty()).then(|| Patterns::new(written));
             some.transpose()
         };
+        let heads = (family.head.iter()).map(|head| Patterns::new(std::slice::from_ref(head)));
         Ok(Names {
             family,
             ignored: patterns(&family.ignored)?,
-            head: patterns(&family.head)?,
+            heads: heads.collect::<Result<_, _>>()?,
         })
     }
 
@@ -41,10 +42,11 @@ impl<'a> Names<'a> {
         &self.family.tied
     }
 
-    /// Whether a parameter belongs to the head.
-    pub(super) fn is_of_head(&self, parameter: &str) -> bool {
-        let head = self.head.as_ref();
-        head.is_some_and(|head| head.matches(parameter))
+    /// Whether a parameter belongs to a part of the head of which nothing matches: of BERT's, a file may have the pooler alone.
+    pub(super) fn is_new(&self, parameter: &str, matched: &[String]) -> bool {
+        let lacks = |head: &Patterns| !matched.iter().any(|name| head.matches(name));
+        let mut heads = self.heads.iter();
+        heads.any(|head| head.matches(parameter) && lacks(head))
     }
 
     /// What a name in a file is, where these are the model's.
@@ -110,7 +112,7 @@ mod tests {
                 parameter: "vit.wte.weight".into(),
                 setting: "tie".into(),
             }],
-            head: texts(&["classifier.*"]),
+            head: texts(&["classifier.*", "vit.pooler.*"]),
         };
         let names = Names::of(&family).expect("patterns");
         let own = HashSet::from([
@@ -133,11 +135,16 @@ mod tests {
         ] {
             assert_eq!(names.meaning(name, &own), meaning, "{name}");
         }
-        assert!(names.is_of_head("classifier.bias"));
-        assert!(!names.is_of_head("vit.norm.weight"));
+        let pooler = texts(&["vit.pooler.weight"]);
+        for matched in [&texts(&["vit.norm.weight"]), &pooler] {
+            assert!(names.is_new("classifier.bias", matched));
+        }
+        assert!(!names.is_new("vit.pooler.bias", &pooler));
+        assert!(!names.is_new("classifier.bias", &texts(&["classifier.weight"])));
+        assert!(!names.is_new("vit.norm.weight", &[]));
         let nothing = FamilyNames::default();
         let names = Names::of(&nothing).expect("no patterns");
         assert_eq!(names.meaning("norm.gamma", &own), Meaning::Unknown);
-        assert!(!names.is_of_head("classifier.bias"));
+        assert!(!names.is_new("classifier.bias", &[]));
     }
 }

@@ -170,12 +170,10 @@ impl<'a> Sorted<'a> {
         found
     }
 
-    /// Takes the weights of a head that the file has not as new ones, if it has none of the head's.
+    /// Takes the weights of a part of the head that the file has not as new ones, if it has none of that part's.
     fn take_head(found: &mut Comparison, names: &Names<'_>) {
-        if found.matched.iter().any(|name| names.is_of_head(name)) {
-            return;
-        }
-        let is_new = |name: &str| names.is_of_head(name);
+        let matched = &found.matched;
+        let is_new = |name: &str| names.is_new(name, matched);
         let missing = found.missing.iter().map(|(name, _)| name);
         let misshapen = found.misshapen.iter().map(|(name, ..)| name);
         found.new = missing

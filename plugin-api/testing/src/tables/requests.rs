@@ -2,7 +2,8 @@
 
 use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    self, Collection, Refusal, Request, Requests, check_ratio, why_not_asked_on_first,
+    self, Collection, GENERATED_TEXT, Keep, Refusal, Request, Requests, Values, WrittenText,
+    check_ratio, why_not_asked_on_first,
 };
 
 use super::super::seen::SeenRequest;
@@ -91,9 +92,38 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
             check_ratio(name, ratio, is_buffer)?;
             stage.requests.pending.borrow_mut().push(asked);
         }
+        A::Generate(request) => {
+            let texts = request
+                .prompts
+                .iter()
+                .map(|prompt| backwards(prompt, request.tokens))
+                .collect::<Result<Vec<_>, _>>()?;
+            let json = serde_json::to_string(&texts).map_err(|error| error.to_string())?;
+            Values::set(stage, Keep::Batch as u32, GENERATED_TEXT, &json)
+                .map_err(|refusal| refusal.message)?;
+        }
         asked => stage.requests.pending.borrow_mut().push(asked),
     }
     Ok(())
+}
+
+/// What the kit's model writes: the prompt backwards, a token for each character.
+fn backwards(prompt: &str, tokens: u64) -> Result<WrittenText, String> {
+    if prompt.is_empty() {
+        return Err("a prompt is empty: the model needs a token to begin with".to_owned());
+    }
+    let most = usize::try_from(tokens).unwrap_or(usize::MAX);
+    let text: String = prompt.chars().rev().take(most).collect();
+    let end = if prompt.chars().count() > most {
+        "length"
+    } else {
+        "stop"
+    };
+    Ok(WrittenText {
+        tokens: text.chars().count() as u64,
+        end: end.to_owned(),
+        text,
+    })
 }
 
 /// Changes the group of this name, or all groups if no name is given.

@@ -22,6 +22,7 @@ _COUNTED = "{} counts every batch that its loader gives"
 _WHOLE = "{} restores a checkpoint as a whole, before the training"
 _OWN = "{}'s checkpoints are its own"
 _LOADERS = "{}'s loaders are its own"
+_TEXT = "{} has tokenizers of its own"
 
 
 class Framework:
@@ -49,6 +50,7 @@ _FOREIGN = {
     "copy_checkpoint": _OWN,
     "publish_weights": "{} has one kind of checkpoint",
     "renew_statistics": _LOADERS,
+    "generate": _TEXT,
     "set_momentum": "the optimizer has no momentum that can be set, or the loop a schedule of its own",
 }
 

@@ -170,6 +170,10 @@ pub(crate) static METHODS: &[Method] = methods! {
     c"publish_weights" "tt|o" => |task, a| done(task.checkpoint(a.text(0)).with_set(a.optional(2)).publish(a.text(1))),
     c"load_parameters" "t|o" => |task, a| done(task.checkpoint(a.text(0)).with_set(a.optional(1)).load_parameters()),
     c"roll_back" "t" => |task, a| done(task.checkpoint(a.text(0)).roll_back()),
+    c"_generate" "t" => |task, a| {
+        let written = task.generate(&serde_json::from_str(a.text(0))?)?;
+        Ok(Answer::Text(serde_json::to_string(&written)?))
+    },
     c"validate_now" "" => |task, _| done(task.validate_now()),
     c"swap_parameters" "t" => |task, a| done(task.swap_parameters(a.text(0))),
     c"swap_back" "" => |task, _| done(task.swap_back()),

@@ -52,13 +52,7 @@ impl RowDataset {
         if let Targets::TokenPerPosition(_) = self.targets {
             let end = targets.len() + context;
             let next = row.iter().skip(1).take(context);
-            targets.extend(next.map(|token| {
-                if token.is_learnt {
-                    token.id
-                } else {
-                    TokenTargets::IGNORED
-                }
-            }));
+            targets.extend(next.map(|token| token.target()));
             fill(targets, end, TokenTargets::IGNORED);
         }
     }

@@ -83,7 +83,8 @@ impl Fields {
         }
     }
 
-    fn keys(&self) -> Vec<&str> {
+    /// All keys.
+    pub(super) fn keys(&self) -> Vec<&str> {
         match self {
             Fields::Labelled { text, label } => vec![text, label],
             Fields::Completed { prompt, completion } => vec![prompt, completion],

@@ -3,17 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chat::ChatTemplate;
 use super::fields::Fields;
-use super::making::{Lines, Recipe, rows_in, wrong};
+use super::lines::wrong;
+use super::making::{Recipe, rows_in};
+use super::packed::PackedRows;
+use super::parquet::ParquetRows;
+use super::source::RowSource;
 use super::store::RowStore;
-use super::{JsonlConfig, RowsTransform};
+use super::{JsonlConfig, RowDataset, RowsTransform};
 use crate::dataset::fitted::Fitted;
 use crate::error::TokensError;
 use crate::split::{self, Part};
 use crate::tokens::TokensTransform;
 use crate::tokens::cached::kept_in;
 use crate::tokens::tokenizer::Tokenizer;
+use crate::tokens::tokenizer::chat::ChatTemplate;
 use crate::{DataError, Dataset};
 
 /// Name of the file with a tokenizer's chat template.
@@ -33,6 +37,20 @@ pub(crate) fn load(
     load_in(&kept_in()?, &Arc::new(tokenizer), config, base, seed)
 }
 
+/// As [`load`], of a file that must be a Parquet file.
+///
+/// # Errors
+///
+/// As there, and if it is another one.
+pub(crate) fn load_parquet(
+    config: &JsonlConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Fitted<RowsTransform>, DataError> {
+    ParquetRows::open(&base.join(&config.file), Some(&[]))?;
+    load(config, base, seed)
+}
+
 /// As [`load`], with tokens that are kept in this directory.
 pub(in crate::tokens) fn load_in(
     kept: &Path,
@@ -49,7 +67,7 @@ pub(in crate::tokens) fn load_in(
         });
     }
     let file = base.join(&config.file);
-    let first = Lines::open(&file)?.first()?;
+    let first = RowSource::open(&file, None)?.first(&file)?;
     let fields = Fields::of(config, &first).map_err(|problem| wrong(&file, 1, problem))?;
     let end = match (&fields, &config.end) {
         (Fields::Labelled { .. } | Fields::Chat { .. }, _) => None,
@@ -61,7 +79,8 @@ pub(in crate::tokens) fn load_in(
     let chat = match (&fields, &config.template) {
         (Fields::Chat { .. }, Some(template)) => Some(ChatTemplate::open(&base.join(template))?),
         (Fields::Chat { .. }, None) => {
-            let beside = base.join(&config.tokenizer).with_file_name(TEMPLATE);
+            let tokenizer = Tokenizer::file_of(base.join(&config.tokenizer));
+            let beside = tokenizer.with_file_name(TEMPLATE);
             Some(ChatTemplate::open(&beside)?)
         }
         _ => None,
@@ -81,8 +100,8 @@ pub(in crate::tokens) fn load_in(
     let total = store.len();
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
-    let seed = config.split_seed.unwrap_or(seed);
-    let parts = split::split(seed, total, val.taken(), test.taken())?;
+    let split_seed = config.split_seed.unwrap_or(seed);
+    let parts = split::split(split_seed, total, val.taken(), test.taken())?;
     let tokens = TokensTransform::new(
         config.context,
         tokenizer.vocabulary(),
@@ -91,17 +110,31 @@ pub(in crate::tokens) fn load_in(
     );
     let learnt = RowsTransform::new(tokens, fields.clone(), chat.clone(), classes_of(&store));
     let all = learnt.dataset(store)?;
+    if config.packing && !learnt.predicts_tokens() {
+        let problem = "`data.packing` is for rows that are learnt token by token, and these have a class each: leave it out";
+        return Err(TokensError::Rows(problem.to_owned()).into());
+    }
+    let samples = |rows: RowDataset, is_training: bool| -> Arc<dyn Dataset> {
+        if config.packing {
+            Arc::new(PackedRows::new(rows, seed, is_training))
+        } else {
+            Arc::new(rows)
+        }
+    };
     let phase = |part: Part<&Path>, own: Vec<u32>| -> Result<Option<Arc<dyn Dataset>>, DataError> {
         Ok(match part {
             Part::Nothing => None,
-            Part::Count(_) | Part::Fold(_) => Some(Arc::new(all.with_rows(own))),
-            Part::Own(file) => Some(Arc::new(learnt.dataset(rows(&base.join(file))?)?)),
+            Part::Count(_) | Part::Fold(_) => Some(samples(all.with_rows(own), false)),
+            Part::Own(file) => {
+                let own = learnt.dataset(rows(&base.join(file))?)?;
+                Some(samples(own, false))
+            }
         })
     };
     Ok(Fitted {
         val: phase(val, parts.val)?,
         test: phase(test, parts.test)?,
-        train: Arc::new(all.with_rows(parts.train)),
+        train: samples(all.with_rows(parts.train), true),
         learnt,
     })
 }

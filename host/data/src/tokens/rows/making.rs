@@ -1,25 +1,23 @@
 //! Tokens of rows, made by all threads.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::chat::ChatTemplate;
 use super::fields::{Fields, RowText};
+use super::lines::{Content, wrong};
+use super::source::RowSource;
 use super::store::{NO_CLASS, RowStore, RowToken, RowWriter, RowsDescription};
 use crate::ContentHash;
-use crate::error::{DataError, TokensError, unreadable};
+use crate::error::{DataError, unreadable};
 use crate::files::data_files::note_hash;
 use crate::tokens::parallel;
 use crate::tokens::tokenizer::Tokenizer;
-use crate::tokens::writing::{LONGEST_LINE, unwritten};
+use crate::tokens::tokenizer::chat::ChatTemplate;
+use crate::tokens::writing::unwritten;
 use sconce_base::regular_file::open_regular;
-
-/// Bytes of lines that are worked on at once.
-const AT_ONCE: usize = 4 << 20;
 
 /// Most classes that labels may be.
 const MOST_CLASSES: usize = 1 << 16;
@@ -38,97 +36,11 @@ pub(super) struct Recipe<'a> {
     pub(super) needs_label: bool,
 }
 
-/// A line, and its number from 1.
-struct Line {
-    number: u64,
-    bytes: Vec<u8>,
-}
-
 /// A row's tokens.
 struct MadeRow {
     tokens: Vec<RowToken>,
     class: Option<String>,
     is_cut: bool,
-}
-
-/// The lines of a file that are not empty.
-pub(super) struct Lines {
-    path: PathBuf,
-    reader: BufReader<File>,
-    number: u64,
-}
-
-impl Lines {
-    pub(super) fn open(path: &Path) -> Result<Lines, DataError> {
-        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
-        Ok(Lines {
-            path: path.to_owned(),
-            reader: BufReader::new(file),
-            number: 0,
-        })
-    }
-
-    fn next(&mut self) -> Result<Option<Line>, DataError> {
-        loop {
-            let mut bytes = Vec::new();
-            let read = (&mut self.reader)
-                .take(LONGEST_LINE + 1)
-                .read_until(b'\n', &mut bytes)
-                .map_err(|error| unreadable(&self.path, error))?;
-            self.number += 1;
-            if read == 0 {
-                return Ok(None);
-            }
-            if read as u64 > LONGEST_LINE {
-                let problem = format!("it has more than {LONGEST_LINE} bytes");
-                return Err(wrong(&self.path, self.number, problem));
-            }
-            if !bytes.trim_ascii().is_empty() {
-                let number = self.number;
-                return Ok(Some(Line { number, bytes }));
-            }
-        }
-    }
-
-    /// The object of the first row.
-    pub(super) fn first(mut self) -> Result<Map<String, Value>, DataError> {
-        match self.next()? {
-            Some(line) => {
-                object(&line.bytes).map_err(|problem| wrong(&self.path, line.number, problem))
-            }
-            None => Err(wrong(&self.path, 1, "there are no rows".to_owned())),
-        }
-    }
-
-    /// The next lines; none at the end.
-    fn some(&mut self) -> Result<Vec<Line>, DataError> {
-        let (mut lines, mut bytes) = (Vec::new(), 0);
-        while bytes < AT_ONCE
-            && let Some(line) = self.next()?
-        {
-            bytes += line.bytes.len();
-            lines.push(line);
-        }
-        Ok(lines)
-    }
-}
-
-/// The error of a line.
-pub(super) fn wrong(file: &Path, line: u64, problem: String) -> DataError {
-    TokensError::Text {
-        file: file.to_owned(),
-        line,
-        problem,
-    }
-    .into()
-}
-
-fn object(line: &[u8]) -> Result<Map<String, Value>, String> {
-    match serde_json::from_slice(line) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("this is not a JSON object".to_owned()),
-        Err(error) => Err(format!("this is not JSON: {error}")),
-    }
 }
 
 /// Returns the rows of a file, kept in this directory: those of an earlier run if file and recipe are the same.
@@ -175,13 +87,13 @@ fn make(file: &Path, recipe: &Recipe<'_>, directory: &Path) -> Result<(), DataEr
     let mut writer = RowWriter::create(directory)?;
     let mut found = RowsDescription::default();
     let mut classes = BTreeMap::new();
-    let mut lines = Lines::open(file)?;
+    let mut lines = RowSource::open(file, Some(&recipe.fields.keys()))?;
     loop {
         let some = lines.some()?;
         if some.is_empty() {
             break;
         }
-        let made = parallel::map(&some, parallel::cores(), |line| recipe.row(&line.bytes));
+        let made = parallel::map(&some, parallel::cores(), |line| recipe.row(&line.content));
         for (line, made) in some.iter().zip(made) {
             let failed = |problem| wrong(file, line.number, problem);
             let Some(row) = made.map_err(failed)? else {
@@ -217,8 +129,8 @@ fn make(file: &Path, recipe: &Recipe<'_>, directory: &Path) -> Result<(), DataEr
 
 impl Recipe<'_> {
     /// The tokens of a line; none if nothing of it would be learnt.
-    fn row(&self, line: &[u8]) -> Result<Option<MadeRow>, String> {
-        let text = self.fields.take(object(line)?, self.needs_label)?;
+    fn row(&self, row: &Content) -> Result<Option<MadeRow>, String> {
+        let text = self.fields.take(row.object()?, self.needs_label)?;
         match text {
             RowText::Labelled(text, class) => self.labelled(&text, class).map(Some),
             RowText::Completed(prompt, completion) => self.completed(&prompt, &completion),

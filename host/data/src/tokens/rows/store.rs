@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sconce_base::files::write_atomically;
 use sconce_base::regular_file::read_at_most;
+use sconce_nn::TokenTargets;
 use serde::{Deserialize, Serialize};
 
 use crate::DataError;
@@ -50,6 +51,17 @@ pub(super) struct RowToken {
     pub(super) id: u32,
     /// Whether it is to be predicted.
     pub(super) is_learnt: bool,
+}
+
+impl RowToken {
+    /// What is to be predicted at the position before.
+    pub(super) fn target(self) -> u32 {
+        if self.is_learnt {
+            self.id
+        } else {
+            TokenTargets::IGNORED
+        }
+    }
 }
 
 /// Rows that are read one by one.
@@ -119,12 +131,25 @@ impl RowStore {
         self.ends.len()
     }
 
-    /// Reads the tokens of a row, at most `most`.
-    pub(super) fn read(&self, row: u32, most: usize) -> Result<Vec<RowToken>, DataError> {
+    /// Number of a row's tokens.
+    pub(super) fn tokens_of(&self, row: u32) -> usize {
+        let (start, end) = self.bounds(row);
+        usize::try_from(end - start).unwrap_or(usize::MAX)
+    }
+
+    /// Where a row begins and ends among the tokens.
+    fn bounds(&self, row: u32) -> (u64, u64) {
         let end = self.ends.get(row as usize).copied().unwrap_or(0);
         let before = (row as usize).checked_sub(1);
         let start = before.map_or(0, |row| self.ends.get(row).copied().unwrap_or(0));
-        let count = usize::try_from(end - start).unwrap_or(usize::MAX).min(most);
+        // A row that is not there has no tokens.
+        (start.min(end), end)
+    }
+
+    /// Reads the tokens of a row, at most `most`.
+    pub(super) fn read(&self, row: u32, most: usize) -> Result<Vec<RowToken>, DataError> {
+        let (start, _) = self.bounds(row);
+        let count = self.tokens_of(row).min(most);
         let mut bytes = vec![0; count * 4];
         let read = self.tokens.read_at(start * 4, &mut bytes);
         read.map_err(|problem: ReadProblem| problem.of_sample(&self.source, row as usize))?;

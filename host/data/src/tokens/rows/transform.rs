@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RowDataset;
-use super::chat::ChatTemplate;
 use super::fields::Fields;
 use super::making::{Recipe, rows_in};
 use super::store::{NO_CLASS, RowStore};
@@ -16,7 +15,8 @@ use crate::dataset::input::InputDescription;
 use crate::error::TokensError;
 use crate::tokens::TokensTransform;
 use crate::tokens::cached::kept_in;
-use crate::tokens::tokenizer_config::tokenizer_config;
+use crate::tokens::tokenizer::chat::ChatTemplate;
+use crate::tokens::tokenizer::config_file::tokenizer_config;
 use crate::{DataError, Dataset, Targets};
 
 /// What is kept of rows with a model: how their texts become tokens, and their classes.
@@ -191,7 +191,7 @@ impl RowsTransform {
         InputDescription {
             name: "rows".to_owned(),
             kind: format!(
-                "JSON lines with {keys}, {} tokens each",
+                "rows with {keys}, of JSON lines or a Parquet file, {} tokens each",
                 self.tokens.context()
             ),
             values: format!("{} different tokens", self.tokens.vocabulary()),

@@ -1,19 +1,21 @@
 //! A tokenizer: a text's tokens and a token's text, as `tokenizer.json` says.
 //!
 //! **Parts**: `safety`: what is refused of a file that is not trusted. `byte_counts`: the bytes that each token stands for.
-//! `pieces`: where texts are cut. `training`: a new one, from texts.
+//! `chat`: conversations as text. `config_file`: what other programs want beside it. `pieces`: where texts are cut. `training`: a new one, from texts.
 //!
 //! A text is encoded in pieces, cut at ends of lines, by whichever threads the caller has: the library's own pool is switched
 //! off, or the two would compete.
 
 mod byte_counts;
+pub(in crate::tokens) mod chat;
+pub(in crate::tokens) mod config_file;
 pub(in crate::tokens) mod pieces;
 mod safety;
 pub(in crate::tokens) mod training;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fancy_regex::Regex;
@@ -42,22 +44,27 @@ pub struct Tokenizer {
     hash: ContentHash,
 }
 
+/// Name of the file in a model's directory.
+const FILE: &str = "tokenizer.json";
+
 impl Tokenizer {
-    /// Reads a `tokenizer.json`.
+    /// Returns the file that a path means: of a model's directory, its `tokenizer.json`.
+    pub(in crate::tokens) fn file_of(path: PathBuf) -> PathBuf {
+        if path.is_dir() { path.join(FILE) } else { path }
+    }
+
+    /// Reads a `tokenizer.json`, or that of a directory.
     ///
     /// # Errors
     ///
     /// If it can't be read, is damaged, or has something that could take for ever, fill the memory, or give other tokens at
     /// each call.
-    pub fn open(file: &Path) -> Result<Tokenizer, DataError> {
-        let bytes = read_at_most(file, LARGEST).map_err(|error| unreadable(file, error))?;
-        note(file, &bytes);
-        Tokenizer::from_bytes(bytes).map_err(|problem| {
-            DataError::from(TokensError::Tokenizer {
-                file: file.to_owned(),
-                problem,
-            })
-        })
+    pub fn open(path: &Path) -> Result<Tokenizer, DataError> {
+        let file = Tokenizer::file_of(path.to_owned());
+        let bytes = read_at_most(&file, LARGEST).map_err(|error| unreadable(&file, error))?;
+        note(&file, &bytes);
+        Tokenizer::from_bytes(bytes)
+            .map_err(|problem| DataError::from(TokensError::Tokenizer { file, problem }))
     }
 
     /// Takes the content of a `tokenizer.json`; see [`open`](Tokenizer::open).

@@ -3,11 +3,13 @@
 use sconce_base::patterns::Patterns;
 use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    Asked, Claims, Collection, Refusal, Request, Requests, check_ratio, why_not_asked_on_first,
+    Asked, Claims, Collection, GENERATED_TEXT, Keep, Refusal, Request, Requests, TextRequest,
+    check_ratio, why_not_asked_on_first,
 };
 
 use crate::bridge::requests::StopRequest;
 use crate::bridge::shared::BridgeState;
+use crate::bridge::values::ValueContent;
 use crate::bridge::witness::HookAction;
 
 impl Requests for BridgeState<'_> {
@@ -88,6 +90,7 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
                 Some(group) => groups.set_weight_decay_of(&group, decay)?,
             }
         }
+        Asked::Generate(request) => write_text(shared, &request)?,
         Asked::SetAccumulation(batches) => shared.set_accumulation(batches),
         Asked::Freeze { ref name, ratio } => {
             let index = shared.tensors.parameter_index(name)?;
@@ -97,6 +100,23 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
         }
         asked => requests.ask(asked, shared.hook_name()),
     }
+    Ok(())
+}
+
+/// Has the model write text for the current hook, and publishes it.
+fn write_text(shared: &BridgeState<'_>, request: &TextRequest) -> Result<(), String> {
+    let Some(text) = shared.text.get() else {
+        return Err("this loop's model writes no text".to_owned());
+    };
+    // The model's time is not the hook's own, for which the watchdog has limits.
+    shared.trail.end();
+    let written = text.write(request);
+    if let Some(hook) = shared.hook() {
+        shared.trail.begin(hook);
+    }
+    let json = serde_json::to_string(&written?).map_err(|error| error.to_string())?;
+    let value = ValueContent::Json(json.into());
+    shared.set_value(&shared.values, GENERATED_TEXT, Keep::Batch, value);
     Ok(())
 }
 
@@ -118,4 +138,59 @@ fn set_momentum(
         return Ok(());
     };
     groups.set_momentum_of(group, momentum)
+}
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::ext::WrittenText;
+
+    use super::*;
+    use crate::bridge::WritesText;
+    use crate::log::{Level, Log};
+
+    struct Silent;
+
+    impl Log for Silent {
+        fn log(&self, _level: Level, _source: &str, _message: &str) {}
+    }
+
+    /// Repeats each prompt.
+    struct Echo;
+
+    impl WritesText for Echo {
+        fn write(&self, request: &TextRequest) -> Result<Vec<WrittenText>, String> {
+            let echo = |prompt: &String| WrittenText {
+                text: prompt.clone(),
+                ..WrittenText::default()
+            };
+            match request.tokens {
+                0 => Err("nothing to write".to_owned()),
+                _ => Ok(request.prompts.iter().map(echo).collect()),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_published_for_the_hook() {
+        let shared = BridgeState::new(&Silent);
+        shared.register("mine");
+        let request = TextRequest {
+            prompts: vec!["a".to_owned()],
+            ..TextRequest::default()
+        };
+        let none = write_text(&shared, &request);
+        assert_eq!(none, Err("this loop's model writes no text".to_owned()));
+        shared.set_text(Echo);
+        assert_eq!(write_text(&shared, &request), Ok(()));
+        // SAFETY: nothing of this name is set meanwhile.
+        #[expect(unsafe_code, reason = "as a hook reads it")]
+        let json = shared
+            .values
+            .json(GENERATED_TEXT)
+            .and_then(|text| unsafe { text.read() });
+        assert_eq!(json, Some(r#"[{"text":"a","tokens":0,"end":""}]"#));
+        let tokens = 0;
+        let refused = write_text(&shared, &TextRequest { tokens, ..request });
+        assert_eq!(refused, Err("nothing to write".to_owned()));
+    }
 }

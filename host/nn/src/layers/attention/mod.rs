@@ -160,6 +160,10 @@ impl Attention {
 }
 
 impl Layer for Attention {
+    fn continues(&self) -> bool {
+        self.sight.causal
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         Attention::forward(self, x, pass)
     }

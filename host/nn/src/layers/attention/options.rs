@@ -52,6 +52,8 @@ pub struct ProjectionOptions {
     pub name: String,
     /// Whether it has a bias.
     pub bias: bool,
+    /// Initialisation of its weight; the attention's if none.
+    pub init: Option<Init>,
 }
 
 /// Norms of each head's queries and keys.
@@ -119,6 +121,7 @@ impl ProjectionOptions {
         ProjectionOptions {
             name: name.into(),
             bias,
+            init: None,
         }
     }
 
@@ -131,7 +134,7 @@ impl ProjectionOptions {
     ) -> std::result::Result<Linear, parameters::ParametersError> {
         let options = LinearOptions {
             bias: self.bias,
-            init: of.init,
+            init: self.init.or(of.init),
             order: of.order,
         };
         Linear::with(&mut scope.scope(&self.name), inputs, outputs, options)

@@ -76,6 +76,10 @@ impl Activation {
 }
 
 impl Layer for Activation {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Activation::forward(*self, x)
     }

@@ -34,12 +34,16 @@ impl Dropout {
         if !self.is_on(pass) {
             return Ok(x.clone());
         }
-        let factors = ops::dropout_factors(pass.random(&self.purpose), x, self.share)?;
+        let factors = ops::dropout_factors(&pass.random(&self.purpose), x, self.share)?;
         ops::masked(x, &factors)
     }
 }
 
 impl Layer for Dropout {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         Dropout::forward(self, x, pass)
     }
@@ -75,12 +79,16 @@ impl DropPath {
             *first = *batch;
         }
         let of_samples = Tensor::zeros(each, x.dtype(), x.device())?;
-        let factors = ops::dropout_factors(pass.random(purpose), &of_samples, *share)?;
+        let factors = ops::dropout_factors(&pass.random(purpose), &of_samples, *share)?;
         ops::masked(x, &factors.broadcast_as(x.shape())?.contiguous()?)
     }
 }
 
 impl Layer for DropPath {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         DropPath::forward(self, x, pass)
     }

@@ -34,6 +34,10 @@ impl Scale {
 }
 
 impl Layer for Scale {
+    fn continues(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Scale::forward(self, x)
     }

@@ -134,6 +134,7 @@ fn block(
         scale: (!keys.flag("scale_attn_weights", true)?).then_some(1.0),
         transposed: true,
         init,
+        output_init: init_of_sums,
         projections: ProjectionNames::Packed(PackedNames {
             packed: "c_attn".to_owned(),
             output: "c_proj".to_owned(),

@@ -2,9 +2,11 @@
 //!
 //! - `matrix`: views of matrices; `gemm`: their multiplication by the crate of that name; `outer`: products of depth 1
 //! - `tile`: multiplication and transposition in registers, without packing
+//! - `few_rows`: multiplication of a few rows, as fast as the matrix is read
 //! - `blocked`: multiplication of large `f32` matrices by tiles of packed blocks
 
 mod blocked;
+mod few_rows;
 mod gemm;
 mod matrix;
 mod outer;
@@ -14,6 +16,7 @@ pub(crate) use blocked::{
     BlockScratch, Blocked, PackedRight, multiply_blocked, multiply_in_place,
     multiply_packed_uninit, pays_in_place,
 };
+pub(crate) use few_rows::{FEW_ROWS, StreamedMatrix, multiply_few_rows};
 pub(crate) use gemm::{Factors, Job, multiply, multiply_all_uninit, multiply_uninit};
 pub(crate) use matrix::{Matrix, TargetMatrix};
 pub(crate) use tile::{

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use crate::autograd::tape::apply1;
-use crate::kernels::{map, write_all};
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
+use crate::kernels::{map, region, write_all};
 use crate::random::Stream;
 use crate::storage::{Number, cpu, for_floats, numbers, ready, stored};
 use crate::{composed, vectorised};
@@ -31,19 +32,30 @@ pub fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
 /// Factors for [`masked`] that drop a fraction `share` of the elements of `like`, from 0 to below 1, and scale the others by
 /// 1 / (1 − share): of its shape, type and device. Element i is dropped where the i-th number of a new stream is below `share`,
 /// on every device.
-pub fn dropout_factors(mut stream: Stream, like: &Tensor, share: f64) -> Result<Tensor> {
+pub fn dropout_factors(stream: &Stream, like: &Tensor, share: f64) -> Result<Tensor> {
     let scale = (1.0 / (1.0 - share)) as f32;
     #[cfg(feature = "cuda")]
     if let Some(factors) = crate::cuda::random::dropout_factors(like, stream.key(), share, scale)? {
         return factors.to_dtype(like.dtype());
     }
-    let factors = (0..like.elem_count()).map(|_| {
-        let is_kept = stream.unit() >= share;
-        if is_kept { scale } else { 0.0 }
+    let count = like.elem_count();
+    let schedule = Schedule::of_size(region::parts(count * DRAWN), count, AT_ONCE);
+    let factors = fill_parts(schedule, UninitRows::new(count, 1), |own, factors| {
+        let mut stream = stream.after(own.start as u64);
+        let draws = std::iter::repeat_with(|| {
+            let is_kept = stream.unit() >= share;
+            if is_kept { scale } else { 0.0 }
+        });
+        write_all(factors, draws)
     });
-    let factors: Vec<f32> = factors.collect();
     Tensor::from_vec(factors, like.shape(), like.device())?.to_dtype(like.dtype())
 }
+
+/// Cost of a random number in operations, from which the number of threads follows.
+const DRAWN: usize = 32;
+
+/// Random numbers that are drawn one after the other.
+const AT_ONCE: usize = 8 << 10;
 
 struct Masked {
     factors: Tensor,
@@ -90,6 +102,20 @@ mod tests {
     use super::*;
     use crate::gradient_check::check_gradients;
     use crate::normal_numbers;
+
+    #[test]
+    fn factors_are_drawn_in_order_by_any_number_of_threads() {
+        let like = Tensor::zeros((5, 7001), DType::F32, &crate::device::for_tests());
+        let stream = crate::random::stream(7, "dropout/a", 1, 2);
+        let factors = dropout_factors(&stream, &like.expect("zeros"), 0.25);
+        let mut one_by_one = stream;
+        let factors = factors.and_then(|factors| factors.flatten_all()?.to_vec1::<f32>());
+        for factor in factors.expect("factors") {
+            let is_kept = one_by_one.unit() >= 0.25;
+            let expected: f32 = if is_kept { 1.0 / 0.75 } else { 0.0 };
+            assert_eq!(factor.to_bits(), expected.to_bits());
+        }
+    }
 
     #[test]
     fn values_and_gradients_are_right() {

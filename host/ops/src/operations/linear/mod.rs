@@ -11,10 +11,12 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 
 use self::blocked::BlockedLinear;
 use super::elementwise::KeptValues;
-use crate::autograd::aside::hand_over;
+use crate::autograd::aside::{hand_over, hand_over_own};
 use crate::autograd::tape::{apply2, apply3};
 use crate::composed;
-use crate::kernels::{Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit};
+use crate::kernels::{
+    Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit, multiply_few_rows,
+};
 use crate::options::{Function, WeightOrder};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::LinearSizes;
@@ -110,8 +112,13 @@ impl LinearOp {
             if bias.is_some_and(|bias| bias.len() != outputs) {
                 bail!("a linear layer of {outputs} outputs has a bias of another length")
             }
-            let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
-            let right = sizes.weight(numbers::<T>(weight, weight_layout)?).t();
+            let (x, weight) = (numbers::<T>(x, x_layout)?, numbers::<T>(weight, weight_layout)?);
+            if sizes.has_few_rows() {
+                let dims = [rows, inputs, outputs];
+                let product = multiply_few_rows(x, sizes.streamed(weight), dims, bias);
+                return Ok((stored(self.then(product)), shape.into()));
+            }
+            let (left, right) = (Matrix::new(x, rows, inputs), sizes.weight(weight).t());
             let factors = Factors {
                 left,
                 right,
@@ -267,10 +274,10 @@ impl CustomOp3 for LinearOp {
         y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = self.backward(x, weight, y, gradient, true)?;
+        let [of_x, of_weight, of_bias] = self.backward(x, weight, y, gradient, bias.track_op())?;
         Ok((
             hand_over(x, of_x),
-            hand_over(weight, of_weight),
+            hand_over_own(weight, of_weight),
             hand_over(bias, of_bias),
         ))
     }
@@ -299,7 +306,7 @@ impl CustomOp2 for LinearOp {
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let [of_x, of_weight, _] = self.backward(x, weight, y, gradient, false)?;
-        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
+        Ok((hand_over(x, of_x), hand_over_own(weight, of_weight)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, bail};
 
-use crate::kernels::Matrix;
+use crate::kernels::{FEW_ROWS, Matrix, StreamedMatrix};
 use crate::options::WeightOrder;
 
 #[derive(Clone, Copy)]
@@ -35,6 +35,19 @@ impl LinearSizes {
         match self.order {
             WeightOrder::OutputsInputs => Matrix::new(weight, self.outputs, self.inputs),
             WeightOrder::InputsOutputs => Matrix::new(weight, self.inputs, self.outputs).t(),
+        }
+    }
+
+    /// Whether there are so few rows that computing takes as long as reading the weight does.
+    pub(super) fn has_few_rows(&self) -> bool {
+        (1..=FEW_ROWS).contains(&self.rows) && self.inputs > 0 && self.outputs > 0
+    }
+
+    /// A weight as the matrix (inputs, outputs) that inputs are multiplied by.
+    pub(super) fn streamed<'a, T>(&self, weight: &'a [T]) -> StreamedMatrix<'a, T> {
+        match self.order {
+            WeightOrder::OutputsInputs => StreamedMatrix::Columns(weight),
+            WeightOrder::InputsOutputs => StreamedMatrix::Rows(weight),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rows::chat::ChatTemplate;
-use super::tokenizer::Tokenizer;
+use super::Tokenizer;
+use super::chat::ChatTemplate;
 
 /// Names of tokens with a role, as tokenizers in use have them.
 const ROLES: [(&str, &[&str]); 6] = [
@@ -59,10 +59,12 @@ pub(in crate::tokens) fn tokenizer_config(
     Value::Object(config)
 }
 
-/// The token that texts are filled up with, if there is one.
-pub(crate) fn padding_token(tokenizer: &Tokenizer) -> Option<u32> {
-    let special = special_tokens(tokenizer.source());
-    first_of(PADDING, &special).map(|(id, _)| *id)
+impl Tokenizer {
+    /// Returns the token that texts are filled up with, if there is one.
+    pub fn padding(&self) -> Option<u32> {
+        let special = special_tokens(self.source());
+        first_of(PADDING, &special).map(|(id, _)| *id)
+    }
 }
 
 /// The special token that has the first of these names.
@@ -114,7 +116,7 @@ mod tests {
             "unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "<|end|>"
         });
         assert_eq!(config, expected);
-        assert_eq!(padding_token(&tokenizer()), Some(1));
+        assert_eq!(tokenizer().padding(), Some(1));
         // A token that is not special ends nothing.
         let config = tokenizer_config(&tokenizer(), Some(3), None);
         assert_eq!(config["eos_token"], Value::Null);

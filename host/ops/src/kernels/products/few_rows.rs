@@ -1,0 +1,210 @@
+//! Products of a few rows by a matrix, such as a linear layer's for the next token of a text.
+//!
+//! They multiply once or a few times for each element of the matrix, so they take as long as reading it from memory does: it is
+//! read once, in its own order, by all threads, and nothing is packed.
+//!
+//! **Bits.** Each element of the product is summed in an order of its own, which depends on the depth and on the matrix's order
+//! alone: not on how columns are divided among threads, and not on the other rows.
+
+use std::ops::Range;
+
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
+use crate::kernels::math::{Number, sum};
+use crate::kernels::{region, zeros};
+use crate::vectorised;
+
+/// Largest number of rows. From there on, packing costs less than reading the rows once for each column.
+pub(crate) const FEW_ROWS: usize = 8;
+
+/// A matrix (depth, columns), and how it lies in memory.
+#[derive(Clone, Copy)]
+pub(crate) enum StreamedMatrix<'a, T> {
+    /// Column after column.
+    Columns(&'a [T]),
+    /// Row after row.
+    Rows(&'a [T]),
+}
+
+/// Largest number of columns that are summed together where the matrix lies row after row: their sums stay in the L1 cache.
+const SUMMED_COLUMNS: usize = 512;
+
+/// Chunks of each thread where the matrix lies column after column: a thread that is interrupted leaves the rest to others.
+const UNITS: usize = 8;
+
+/// Columns in a chunk: multiples of two vectors, and as many for each thread.
+const STEP: usize = 32;
+
+/// Returns left · right, row-major: of `left` (rows, depth), which is row-major, and `right` (depth, columns). Each row of the product
+/// begins with `row`, if any. None of the sizes is 0.
+pub(crate) fn multiply_few_rows<T: Number>(
+    left: &[T],
+    right: StreamedMatrix<'_, T>,
+    [rows, depth, columns]: [usize; 3],
+    row: Option<&[T]>,
+) -> Vec<T> {
+    let (StreamedMatrix::Columns(elements) | StreamedMatrix::Rows(elements)) = right;
+    let fits = left.len() == rows * depth
+        && elements.len() == depth * columns
+        && row.is_none_or(|row| row.len() == columns);
+    assert!(fits, "the matrices of a product don't fit");
+    let threads = region::parts(2 * rows * depth * columns);
+    let own = columns.div_ceil(threads);
+    let units = match right {
+        StreamedMatrix::Columns(_) => UNITS,
+        StreamedMatrix::Rows(_) => own.div_ceil(SUMMED_COLUMNS),
+    };
+    let size = own.div_ceil(units.max(1)).next_multiple_of(STEP);
+    let schedule = Schedule::of_size(threads, columns, size);
+    // A chunk has its columns of all rows, row after row.
+    let product = fill_parts(schedule, UninitRows::new(columns, rows), |columns, y| {
+        let y = zeros(y);
+        if let Some(row) = row {
+            for y in y.chunks_exact_mut(columns.len()) {
+                y.copy_from_slice(&row[columns.clone()]);
+            }
+        }
+        match right {
+            StreamedMatrix::Columns(right) => add_dots(y, left, right, depth, columns.clone()),
+            StreamedMatrix::Rows(right) => add_rows_times(y, left, right, depth, columns.clone()),
+        }
+        y
+    });
+    if rows == 1 {
+        return product;
+    }
+    let mut y = Vec::with_capacity(rows * columns);
+    for row in 0..rows {
+        for chunk in product.chunks(size * rows) {
+            let width = chunk.len() / rows;
+            y.extend_from_slice(&chunk[row * width..(row + 1) * width]);
+        }
+    }
+    y
+}
+
+vectorised! {
+    /// Adds the products of rows (depth) and some columns of a matrix that lies column after column.
+    fn add_dots<T: Number>(y: &mut [T], left: &[T], right: &[T], depth: usize, columns: Range<usize>) {
+        let width = columns.len();
+        for (index, column) in columns.enumerate() {
+            let column = &right[column * depth..(column + 1) * depth];
+            // The column is in the L1 cache for all rows but the first.
+            for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
+                y[index] += sum([left, column], |[x, weight]| x * weight);
+            }
+        }
+    }
+}
+
+/// Rows of the matrix that are added at once: a sum is loaded and stored once for them.
+const AT_ONCE: usize = 4;
+
+vectorised! {
+    /// Adds the products of rows (depth) and some columns of a matrix that lies row after row, each in the order of the depth.
+    fn add_rows_times<T: Number>(y: &mut [T], left: &[T], right: &[T], depth: usize, columns: Range<usize>) {
+        let (width, all) = (columns.len(), right.len() / depth.max(1));
+        let part = |row: usize| &right[row * all + columns.start..row * all + columns.end];
+        let whole = depth - depth % AT_ONCE;
+        for first in (0..whole).step_by(AT_ONCE) {
+            let [one, two, three, four] = std::array::from_fn(|index| part(first + index));
+            for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
+                let x = &left[first..first + AT_ONCE];
+                let factors = one.iter().zip(two).zip(three.iter().zip(four));
+                for (y, ((&one, &two), (&three, &four))) in y.iter_mut().zip(factors) {
+                    let half = two.times_plus::<FUSED>(x[1], one.times_plus::<FUSED>(x[0], *y));
+                    *y = four.times_plus::<FUSED>(x[3], three.times_plus::<FUSED>(x[2], half));
+                }
+            }
+        }
+        for row in whole..depth {
+            for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
+                let x = left[row];
+                for (y, &weight) in y.iter_mut().zip(part(row)) {
+                    *y = weight.times_plus::<FUSED>(x, *y);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elements(count: usize, seed: usize) -> Vec<f32> {
+        let element = |index: usize| ((index * 37 + seed * 11) % 101) as f32 / 50.0 - 1.0;
+        (0..count).map(element).collect()
+    }
+
+    /// The product in double precision, and the sums of its terms' sizes.
+    fn exact(
+        left: &[f32],
+        right: &[f32],
+        [rows, depth, columns]: [usize; 3],
+        row: &[f32],
+    ) -> Vec<(f64, f64)> {
+        let of = |index: usize| {
+            let (r, c) = (index / columns, index % columns);
+            let begin = (f64::from(row[c]), f64::from(row[c]).abs());
+            (0..depth).fold(begin, |(sum, size), k| {
+                let term = f64::from(left[r * depth + k]) * f64::from(right[k * columns + c]);
+                (sum + term, size + term.abs())
+            })
+        };
+        (0..rows * columns).map(of).collect()
+    }
+
+    #[test]
+    fn products_are_those_of_double_numbers_in_both_orders_and_by_any_number_of_rows() {
+        // Several chunks and threads, depths that are no multiples of vectors, and single columns.
+        for (depth, columns) in [(1, 1), (7, 3), (33, 130), (301, 1700), (64, 50)] {
+            let (all, row) = (elements(FEW_ROWS * depth, 1), elements(columns, 3));
+            let right = elements(depth * columns, 2);
+            let transposed: Vec<f32> = (0..depth * columns)
+                .map(|index| right[index % depth * columns + index / depth])
+                .collect();
+            let orders = [
+                StreamedMatrix::Rows(&right),
+                StreamedMatrix::Columns(&transposed),
+            ];
+            for order in orders {
+                let product = |rows: usize| {
+                    let left = &all[..rows * depth];
+                    multiply_few_rows(left, order, [rows, depth, columns], Some(&row))
+                };
+                let most = product(FEW_ROWS);
+                for rows in 1..=FEW_ROWS {
+                    // A row doesn't depend on the others.
+                    assert_eq!(product(rows), most[..rows * columns]);
+                }
+                let exact = exact(&all, &right, [FEW_ROWS, depth, columns], &row);
+                for (found, (expected, size)) in most.iter().zip(exact) {
+                    let error = (f64::from(*found) - expected).abs();
+                    assert!(error <= 1e-6 * size.max(1e-3), "{error} of {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bits_dont_depend_on_how_columns_are_divided() {
+        let (depth, columns) = (77, 200);
+        let (left, right) = (elements(depth, 1), elements(depth * columns, 2));
+        let mut whole = vec![0.0; columns];
+        add_rows_times(&mut whole, &left, &right, depth, 0..columns);
+        let mut dots = vec![0.0; columns];
+        add_dots(&mut dots, &left, &right, depth, 0..columns);
+        for cut in [1, 32, 131] {
+            let mut parts = vec![0.0; columns];
+            let (one, other) = parts.split_at_mut(cut);
+            add_rows_times(one, &left, &right, depth, 0..cut);
+            add_rows_times(other, &left, &right, depth, cut..columns);
+            assert_eq!(parts, whole);
+            parts.fill(0.0);
+            let (one, other) = parts.split_at_mut(cut);
+            add_dots(one, &left, &right, depth, 0..cut);
+            add_dots(other, &left, &right, depth, cut..columns);
+            assert_eq!(parts, dots);
+        }
+    }
+}
