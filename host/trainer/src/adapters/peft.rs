@@ -33,6 +33,7 @@ const LARGEST: u64 = 16 << 20;
 
 /// The configuration of an adapter of PEFT's, as far as it determines what a model computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "as PEFT's file has them")]
 pub struct PeftConfig {
     /// Method; `LORA` is known.
     pub peft_type: String,
