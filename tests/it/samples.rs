@@ -50,7 +50,7 @@ fn place() -> Workplace {
 
 /// The texts of each evaluation.
 fn texts(place: &Workplace) -> Vec<[String; 2]> {
-    let lines = place.records("out/samples.jsonl");
+    let lines = place.records("samples.jsonl");
     let text = |line: &Value| line["text"].as_str().unwrap_or_default().to_owned();
     let pairs = lines.chunks_exact(2);
     pairs.map(|pair| [text(&pair[0]), text(&pair[1])]).collect()

@@ -66,6 +66,9 @@ fn around(piece: &Value) -> Option<Value> {
     }
     if has("hook") {
         manifest["hooks"] = json!([piece]);
+        if piece["hook"] == "samples" {
+            manifest["data"] = json!({"kind": "text", "file": "tinyshakespeare.txt"});
+        }
     } else if [
         "adapt",
         "data",

@@ -258,7 +258,7 @@ mod tests {
     fn what_cant_be_written_from_is_refused() {
         for (config, words) in [
             (json!({}), "`prompts`"),
-            (json!({"prompts": []}), "`prompts`"),
+            (json!({"prompts": []}), "prompts must have at least 1"),
             (json!({"prompts": ["a", ""]}), "`prompts[1]` is empty"),
         ] {
             let failed = ScriptedRun::new().drive::<Samples>(config);

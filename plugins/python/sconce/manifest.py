@@ -13,7 +13,7 @@ class Manifest(TypedDict, total=False):
     adapt: Union[Adapt1Lora, None]
     """What is trained in the place of the model, which is held with its initial weights. Default: the model
     itself."""
-    data: Union[DataIdx, DataCifar, DataImageFolder, DataSyntheticDigits, DataCsv, DataNpy, DataSafetensors, DataTwoMoons, DataRegression, DataText, DataTokens, DataJsonl, DataGrammar]
+    data: Union[DataIdx, DataCifar, DataImageFolder, DataSyntheticDigits, DataCsv, DataNpy, DataSafetensors, DataTwoMoons, DataRegression, DataText, DataTokens, DataJsonl, DataParquet, DataGrammar]
     """The data. Optional for a program with its own task."""
     device: str
     """The device that computes: `cpu`, the default; `cuda`, the first NVIDIA GPU (with several processes on a
@@ -700,6 +700,47 @@ class DataJsonl(TypedDict, total=False):
     messages: Union[str, None]
     """Key of a conversation: a list of objects with `role` and `content`. Default: `messages`, if the first row
     has it."""
+    packing: bool
+    """Whether several rows share a sample, in which each sees itself alone, so that little is filled up. Not for
+    classes."""
+    prompt: Union[str, None]
+    """Key of the text before the completion, which is not learnt. Default: `prompt`, if the first row has it."""
+    split_seed: Union[int, None]
+    """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
+    template: Union[str, None]
+    """Path of the `tokenizer_config.json` or `.jinja` whose chat template makes text of conversations. Default:
+    what is beside `tokenizer`."""
+    test: Union[DataCsvTest, None]
+    """Test data: a part of this file or a separate file."""
+    text: Union[str, None]
+    """Key of the text to classify. Default: `text`, if the first row has it with a label."""
+    tokenizer: str
+    """Path of the `tokenizer.json` that makes tokens of the texts, or of its directory. They are made once, and
+    kept in the user's cache directory."""
+    val: Union[DataCsvVal, None]
+    """Validation data: a part of this file or a separate file."""
+
+
+class DataParquet(TypedDict, total=False):
+    """A Parquet file with such rows: a text and its class, a prompt and its completion, or a list of messages."""
+    completion: Union[str, None]
+    """Key of the text to learn. Default: `completion`."""
+    context: int
+    """Number of tokens per sample: shorter rows are filled up, longer ones cut."""
+    end: Union[str, None]
+    """Token after a completion, which is learnt too. Default: the tokenizer's, such as `<|endoftext|>` or
+    `</s>`."""
+    file: str
+    """Path of the file."""
+    kind: Literal['parquet']
+    label: Union[str, None]
+    """Key of its class, a text or a whole number. Default: `label`."""
+    messages: Union[str, None]
+    """Key of a conversation: a list of objects with `role` and `content`. Default: `messages`, if the first row
+    has it."""
+    packing: bool
+    """Whether several rows share a sample, in which each sees itself alone, so that little is filled up. Not for
+    classes."""
     prompt: Union[str, None]
     """Key of the text before the completion, which is not learnt. Default: `prompt`, if the first row has it."""
     split_seed: Union[int, None]

@@ -175,10 +175,8 @@ impl ChatTemplate {
         let mut text = BoundedText::default();
         let rendered = template.render_captured_to(values, &mut text);
         if text.is_full {
-            let line = rendered.err().and_then(|error| error.line());
-            let place = line.map_or_else(String::new, |line| format!(", in its line {line}"));
             return Err(format!(
-                "the chat template writes more than {LONGEST} bytes for one conversation{place}"
+                "the chat template writes more than {LONGEST} bytes for one conversation"
             ));
         }
         rendered.map_err(failed)?;
@@ -380,11 +378,11 @@ mod tests {
             ),
             (
                 &format!("\n{{% for a in range(99999) %}}{long}{{% endfor %}}")[..],
-                "more than 16777216 bytes for one conversation, in its line 2",
+                "more than 16777216 bytes for one conversation",
             ),
             (
                 "{{ 'abcdefgh' * 4000000 }}",
-                "more than 16777216 bytes for one conversation, in its line 1",
+                "more than 16777216 bytes for one conversation",
             ),
             ("{{ 'abcdefgh' * 1000000000000 }}", "too large"),
             (
