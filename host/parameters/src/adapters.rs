@@ -13,6 +13,8 @@ use sconce_base::patterns::Patterns;
 pub const LORA_A: &str = "lora_A.weight";
 /// See [`LORA_A`].
 pub const LORA_B: &str = "lora_B.weight";
+/// See [`LORA_A`]; the lengths of the adapted weight's rows, where they are trained by themselves.
+pub const MAGNITUDE: &str = "lora_magnitude_vector";
 
 /// What a parameter is to training with adapters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct AdapterOptions {
     pub scale: f64,
     /// Fraction of an adapter's inputs that is dropped in training.
     pub dropout: f64,
+    /// Whether the lengths of the adapted weight's rows are trained by themselves (`DoRA`, Liu et al., 2024).
+    pub dora: bool,
 }
 
 /// Which modules of a model get adapters, and which parameters are trained beside them.
@@ -118,7 +122,7 @@ impl Adapters {
     }
 
     pub(crate) fn role(&self, parameter: &str) -> ParameterRole {
-        let of_adapter = [LORA_A, LORA_B].iter().any(|part| {
+        let of_adapter = [LORA_A, LORA_B, MAGNITUDE].iter().any(|part| {
             let module = parameter.strip_suffix(part);
             let module = module.and_then(|module| module.strip_suffix('.'));
             module.is_some_and(|module| self.modules.iter().any(|adapted| adapted.name == module))

@@ -580,6 +580,7 @@ mod tests {
                 rank: 2,
                 scale: 0.5,
                 dropout: 0.0,
+                dora: false,
             },
         });
         for name in ["a.query", "a.key", "head"] {

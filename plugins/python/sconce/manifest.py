@@ -60,6 +60,9 @@ class Adapt1Lora(TypedDict, total=False):
     """Adapters of low rank beside linear layers (Hu et al., 2021), in PEFT's files."""
     alpha: float
     """What the adapters add is multiplied by `alpha` / `rank`."""
+    dora: bool
+    """Whether the lengths of the adapted weights' rows are trained by themselves, and the adapters change their
+    directions (`DoRA`, Liu et al., 2024)."""
     dropout: float
     """Fraction of an adapter's inputs that is dropped in training, from 0 to below 1."""
     file: Union[str, None]

@@ -2,6 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
+use super::adapter::Adapted;
 use super::{Adapter, FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
@@ -116,32 +117,43 @@ impl Linear {
 
     /// As [`forward`](Linear::forward), with the adapter, whose dropout depends on the pass.
     pub fn adapted(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let y = self.forward(x)?;
         match &self.adapter {
-            Some(adapter) => adapter.add_to(&y, x, pass),
-            None => Ok(y),
+            Some(adapter) => adapter.forward(x, self.base(), pass),
+            None => self.forward(x),
+        }
+    }
+
+    /// What an adapter is beside.
+    fn base(&self) -> Adapted<'_> {
+        Adapted {
+            weight: &self.weight,
+            order: self.order,
+            bias: self.bias.as_ref(),
         }
     }
 
     /// Its operations in a graph of ONNX.
-    pub(super) fn in_onnx(&self, graph: &mut Graph, x: &Value) -> Value {
+    pub(super) fn in_onnx(
+        &self,
+        graph: &mut Graph,
+        x: &Value,
+    ) -> std::result::Result<Value, OnnxError> {
         let weight = graph.weight(&self.weight);
         let weight = match self.order {
             WeightOrder::OutputsInputs => graph.transpose(&weight, &[1, 0]),
             WeightOrder::InputsOutputs => weight,
         };
-        let y = graph.of_two("MatMul", x, &weight);
-        let y = match &self.bias {
+        let mut y = graph.of_two("MatMul", x, &weight);
+        if let Some(adapter) = &self.adapter {
+            y = adapter.in_onnx(graph, (x, &y), self.base())?;
+        }
+        Ok(match &self.bias {
             Some(bias) => {
                 let bias = graph.weight(bias);
                 graph.of_two("Add", &y, &bias)
             }
             None => y,
-        };
-        match &self.adapter {
-            Some(adapter) => adapter.in_onnx(graph, &y, x),
-            None => y,
-        }
+        })
     }
 
     /// Runs [`forward`](Linear::forward) and an activation function in the same operation.
@@ -177,6 +189,6 @@ impl Layer for Linear {
     }
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
-        Ok(self.in_onnx(graph, x))
+        self.in_onnx(graph, x)
     }
 }

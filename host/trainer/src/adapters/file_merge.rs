@@ -7,9 +7,9 @@ use candle_core::{DType, Tensor};
 use safetensors::Dtype;
 
 use super::AdapterError;
-use super::merge::with_adapter;
+use super::merge::{AdapterParts, with_adapter};
 use super::peft::{ADAPTER_CONFIG, PeftConfig, file_in, own_name};
-use crate::parameters::adapters::{LORA_A, LORA_B};
+use crate::parameters::adapters::{LORA_A, LORA_B, MAGNITUDE};
 use crate::weights::open::open_parts;
 use crate::weights::shards;
 use crate::weights::stored::StoredTensor;
@@ -56,7 +56,7 @@ pub fn merge_files(
     output: &Path,
 ) -> Result<MergedFiles, AdapterError> {
     let config = PeftConfig::read(adapter)?;
-    let mut adapter = Adapter::read(adapter, config.r)?;
+    let mut adapter = Adapter::read(adapter, &config)?;
     let refused = |reason: String| AdapterError::Merge {
         path: base.to_owned(),
         reason,
@@ -77,17 +77,13 @@ pub fn merge_files(
             let change = own.as_deref().and_then(|name| adapter.take(name));
             let change = match change {
                 None => None,
-                Some(Change::Adapted(down, up)) => {
+                Some(Change::Adapted(own)) => {
                     merged.adapted += 1;
                     let weight = stored.to_tensor()?;
-                    let is_transposed = is_transposed(&stored, (&down, &up), config.fan_in_fan_out);
+                    let is_transposed = is_transposed(&stored, &own, config.fan_in_fan_out);
                     let is_transposed = is_transposed.map_err(&refused)?;
-                    Some(with_adapter(
-                        &weight,
-                        (&down, &up),
-                        config.scale(),
-                        is_transposed,
-                    )?)
+                    let (parts, scale) = (own.parts(), config.scale());
+                    Some(with_adapter(&weight, &parts, scale, is_transposed)?)
                 }
                 Some(Change::Whole(tensor)) => {
                     merged.replaced += 1;
@@ -159,15 +155,24 @@ fn as_written(
 /// Whether an adapter's product is added to a weight transposed; a message if it doesn't fit.
 fn is_transposed(
     stored: &StoredTensor,
-    (down, up): (&Tensor, &Tensor),
+    own: &OwnAdapter,
     is_expected: bool,
 ) -> Result<bool, String> {
-    let (&[_, inputs], &[outputs, _]) = (down.dims(), up.dims()) else {
+    let (&[_, inputs], &[outputs, _]) = (own.down.dims(), own.up.dims()) else {
         return Err(format!(
             "the adapter of `{}` is not two matrices",
             stored.name()
         ));
     };
+    if let Some(lengths) = &own.magnitude
+        && lengths.dims() != [outputs]
+    {
+        return Err(format!(
+            "the adapter of `{}` has {} lengths of {outputs} rows",
+            stored.name(),
+            lengths.elem_count()
+        ));
+    }
     let wanted = if is_expected {
         [inputs, outputs]
     } else {
@@ -187,8 +192,25 @@ fn is_transposed(
 
 /// What an adapter does to a weight.
 enum Change {
-    Adapted(Tensor, Tensor),
+    Adapted(OwnAdapter),
     Whole(Tensor),
+}
+
+/// An adapter of one weight.
+struct OwnAdapter {
+    down: Tensor,
+    up: Tensor,
+    magnitude: Option<Tensor>,
+}
+
+impl OwnAdapter {
+    fn parts(&self) -> AdapterParts<'_> {
+        AdapterParts {
+            down: &self.down,
+            up: &self.up,
+            magnitude: self.magnitude.as_ref(),
+        }
+    }
 }
 
 /// The weights of an adapter, by the model's names.
@@ -196,14 +218,18 @@ struct Adapter {
     /// By module.
     down: BTreeMap<String, Tensor>,
     up: BTreeMap<String, Tensor>,
+    magnitude: BTreeMap<String, Tensor>,
     whole: BTreeMap<String, Tensor>,
 }
 
 impl Adapter {
-    fn read(directory: &Path, rank: usize) -> Result<Adapter, AdapterError> {
+    /// Reads the file of a directory, which is as its configuration says.
+    fn read(directory: &Path, config: &PeftConfig) -> Result<Adapter, AdapterError> {
+        let (rank, has_magnitudes) = (config.r, config.use_dora);
         let mut adapter = Adapter {
             down: BTreeMap::new(),
             up: BTreeMap::new(),
+            magnitude: BTreeMap::new(),
             whole: BTreeMap::new(),
         };
         let unknown = |name: &str| {
@@ -219,16 +245,20 @@ impl Adapter {
                 adapter.down.insert(module, tensor);
             } else if let Some(module) = of(LORA_B) {
                 adapter.up.insert(module, tensor);
+            } else if let Some(module) = of(MAGNITUDE).filter(|_| has_magnitudes) {
+                adapter.magnitude.insert(module, tensor);
             } else if own.contains(".lora_") {
                 return Err(unknown(&name));
             } else {
                 adapter.whole.insert(own.to_owned(), tensor);
             }
         }
-        if !adapter.down.keys().eq(adapter.up.keys()) {
+        let is_complete = adapter.down.keys().eq(adapter.up.keys())
+            && (!has_magnitudes || adapter.down.keys().eq(adapter.magnitude.keys()));
+        if !is_complete {
             return Err(AdapterError::peft(
                 directory,
-                "half of an adapter is missing",
+                "part of an adapter is missing",
             ));
         }
         let mut ranks = adapter
@@ -257,8 +287,11 @@ impl Adapter {
             return Some(Change::Whole(whole));
         }
         let module = name.strip_suffix(".weight")?;
-        let down = self.down.remove(module)?;
-        Some(Change::Adapted(down, self.up.remove(module)?))
+        Some(Change::Adapted(OwnAdapter {
+            down: self.down.remove(module)?,
+            up: self.up.remove(module)?,
+            magnitude: self.magnitude.remove(module),
+        }))
     }
 
     /// A module that has been asked for by no weight.

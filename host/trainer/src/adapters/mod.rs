@@ -8,7 +8,8 @@
 //! - `results`: what a run leaves.
 //!
 //! **Flow.** The plan is given to the registry before the model is built: its linear layers register adapters. Then the initial
-//! weights are loaded, a head that they lack is released, PEFT's files are loaded if the manifest names any, and the rest is
+//! weights are loaded, a head that they lack is released, magnitudes are set to the lengths of the
+//! weights' rows, PEFT's files are loaded if the manifest names any, and the rest is
 //! fingerprinted. Checkpoints hold what is not of the base.
 
 mod base;
@@ -24,7 +25,7 @@ mod tests;
 pub use base::fingerprint;
 pub use error::AdapterError;
 pub use file_merge::{MergedFiles, merge_files};
-pub use merge::merged;
+pub use merge::{begin_magnitudes, merged};
 pub use peft::{ADAPTER, ADAPTER_CONFIG, PeftConfig, load, write};
 pub use plan::{check, plan};
 pub use results::save_results;

@@ -33,6 +33,7 @@ const LARGEST: u64 = 16 << 20;
 
 /// The configuration of an adapter of PEFT's, as far as it determines what a model computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "as PEFT's file has them")]
 pub struct PeftConfig {
     /// Method; `LORA` is known.
     pub peft_type: String,
@@ -49,6 +50,9 @@ pub struct PeftConfig {
     /// Whether by its root.
     #[serde(default)]
     pub use_rslora: bool,
+    /// Whether the lengths of the adapted weights' rows are trained by themselves.
+    #[serde(default)]
+    pub use_dora: bool,
     /// Fraction of inputs that was dropped in training.
     #[serde(default)]
     pub lora_dropout: f64,
@@ -128,6 +132,9 @@ const CHANGING: [&str; 12] = [
     "alora_invocation_tokens",
 ];
 
+/// Methods that are known.
+const KNOWN: [&str; 2] = ["use_dora", "use_rslora"];
+
 /// What of a configuration changes what an adapter does, and is not known.
 fn refused(config: &Map<String, Value>) -> Option<String> {
     let is_default = |value: &Value| match value {
@@ -152,7 +159,7 @@ fn refused(config: &Map<String, Value>) -> Option<String> {
         ));
     }
     let changing = config.iter().find(|(key, value)| {
-        let is_method = key.starts_with("use_") && *key != "use_rslora";
+        let is_method = key.starts_with("use_") && !KNOWN.contains(&key.as_str());
         (is_method || CHANGING.contains(&key.as_str())) && !is_default(value)
     });
     changing.map(|(key, value)| format!("`{key}` {value}, which is not known here"))
@@ -176,6 +183,12 @@ pub fn load(directory: &Path, parameters: &Parameters) -> Result<Comparison, Ada
             "its rank is {rank} and its scale {scale}, in the manifest they are {} and {}: write `rank`, `alpha` and \
              `rslora` of `adapt` as `{ADAPTER_CONFIG}` has them",
             own.rank, own.scale
+        )));
+    }
+    if config.use_dora != own.dora {
+        return Err(failed(format!(
+            "its `use_dora` is {}: write `\"dora\": {}` under `adapt`",
+            config.use_dora, config.use_dora
         )));
     }
     let path = file_in(directory)?;

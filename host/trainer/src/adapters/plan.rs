@@ -25,6 +25,7 @@ pub fn plan(config: &AdaptConfig, model: &ModelConfig) -> Result<AdapterPlan, Ad
         modules,
         train,
         rslora,
+        dora,
         ..
     } = config;
     let refused = |text: &str| Err(AdapterError::Plan(text.to_owned()));
@@ -65,6 +66,7 @@ pub fn plan(config: &AdaptConfig, model: &ModelConfig) -> Result<AdapterPlan, Ad
             rank: *rank,
             scale: alpha / if *rslora { width.sqrt() } else { width },
             dropout: *dropout,
+            dora: *dora,
         },
     })
 }

@@ -60,6 +60,7 @@ fn settings(config: &AdaptConfig, base: Option<&Path>) -> PeftConfig {
         alpha,
         dropout,
         rslora,
+        dora,
         ..
     } = config;
     PeftConfig {
@@ -69,6 +70,7 @@ fn settings(config: &AdaptConfig, base: Option<&Path>) -> PeftConfig {
         r: *rank,
         lora_alpha: *alpha,
         use_rslora: *rslora,
+        use_dora: *dora,
         lora_dropout: *dropout,
         fan_in_fan_out: false,
         target_modules: Value::Null,

@@ -18,11 +18,17 @@ use sconce_nn::Model as _;
 use sconce_ops::{backward, hold, record};
 
 fn place() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/peft_lora")
+    of_method("peft_lora")
 }
 
-fn reference() -> Value {
-    let text = fs_err::read_to_string(place().join("reference.json")).expect("a file");
+/// Directory of PEFT's files and numbers of a method.
+fn of_method(name: &str) -> PathBuf {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference");
+    all.join(name)
+}
+
+fn reference(place: &Path) -> Value {
+    let text = fs_err::read_to_string(place.join("reference.json")).expect("a file");
     serde_json::from_str(&text).expect("JSON")
 }
 
@@ -43,6 +49,12 @@ fn lora() -> AdaptConfig {
     config(json!({"kind": "lora", "rank": 2, "alpha": 6, "modules": ["fc?"], "train": ["head.*"]}))
 }
 
+fn dora() -> AdaptConfig {
+    config(
+        json!({"kind": "lora", "rank": 2, "alpha": 6, "dora": true, "modules": ["fc?"], "train": ["head.*"]}),
+    )
+}
+
 /// The network with its base loaded, adapted as configured.
 fn built(config: Option<&AdaptConfig>) -> (Parameters, Network) {
     let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
@@ -54,6 +66,7 @@ fn built(config: Option<&AdaptConfig>) -> (Parameters, Network) {
     check(&parameters).expect("a model that can have them");
     let base = place().join("model.safetensors");
     weights::load(&base, &parameters, true).expect("the base fits");
+    begin_magnitudes(&parameters).expect("lengths");
     (parameters, network.expect("a network"))
 }
 
@@ -119,11 +132,17 @@ fn train(parameters: &Parameters, network: &Network, reference: &Value) -> Vec<f
 
 #[test]
 fn outputs_steps_and_merged_weights_are_pefts() {
-    let reference = reference();
-    let (parameters, network) = built(Some(&lora()));
+    for (place, config, trained) in [("peft_lora", lora(), 6), ("peft_dora", dora(), 8)] {
+        are_pefts(&of_method(place), &config, trained);
+    }
+}
+
+fn are_pefts(place: &Path, config: &AdaptConfig, trained: usize) {
+    let reference = reference(place);
+    let (parameters, network) = built(Some(config));
     let base = fingerprint(&parameters).expect("a fingerprint");
-    let comparison = load(&place().join("adapter"), &parameters).expect("the adapter fits");
-    assert_eq!(comparison.matched.len(), 6);
+    let comparison = load(&place.join("adapter"), &parameters).expect("the adapter fits");
+    assert_eq!(comparison.matched.len(), trained);
     let inputs = tensor(&reference["inputs"]);
     close(
         &outputs(&network, &inputs),
@@ -167,14 +186,20 @@ fn outputs_steps_and_merged_weights_are_pefts() {
 
 #[test]
 fn what_is_written_is_read_again_and_merged_into_files() {
-    let (parameters, network) = built(Some(&lora()));
-    load(&place().join("adapter"), &parameters).expect("the adapter fits");
+    for (place, config) in [("peft_lora", lora()), ("peft_dora", dora())] {
+        are_the_same_again(&of_method(place), &config);
+    }
+}
+
+fn are_the_same_again(place: &Path, of_run: &AdaptConfig) {
+    let (parameters, network) = built(Some(of_run));
+    load(&place.join("adapter"), &parameters).expect("the adapter fits");
     let directory = tempfile::tempdir().expect("a directory");
     let run = HeldDirectory::hold(directory.path());
-    let base = place().join("model.safetensors");
-    save_results(&run, &parameters, None, (&lora(), Some(&base))).expect("saved");
+    let base = place.join("model.safetensors");
+    save_results(&run, &parameters, None, (of_run, Some(&base))).expect("saved");
 
-    let (again, _) = built(Some(&lora()));
+    let (again, _) = built(Some(of_run));
     let written = directory.path().join(ADAPTER);
     load(&written, &again).expect("what was written fits");
     for (one, other) in parameters.iter().zip(again.iter()) {
@@ -185,13 +210,14 @@ fn what_is_written_is_read_again_and_merged_into_files() {
     assert_eq!(config["target_modules"], json!(["fc1", "fc2"]));
     assert_eq!(config["modules_to_save"], json!(["head"]));
     assert_eq!(config["r"], 2);
+    assert_eq!(config["use_dora"], place.ends_with("peft_dora"));
 
     // The whole model, from memory and from file to file.
-    let inputs = tensor(&reference()["inputs"]);
+    let inputs = tensor(&reference(place)["inputs"]);
     let expected = flat(&outputs(&network, &inputs));
     let names = (&Renames::new(), &FamilyNames::default());
     let output = directory.path().join("merged");
-    let files = merge_files(&base, &place().join("adapter"), names, &output).expect("merged");
+    let files = merge_files(&base, &place.join("adapter"), names, &output).expect("merged");
     assert_eq!(
         (files.adapted, files.replaced, files.files.len()),
         (2, 2, 1)
@@ -204,6 +230,43 @@ fn what_is_written_is_read_again_and_merged_into_files() {
         weights::load(&path, &plain, true).expect("it fits");
         close(&outputs(&whole, &inputs), &expected, 1e-6);
     }
+}
+
+#[test]
+fn magnitudes_begin_as_the_lengths_of_rows() {
+    let (parameters, network) = built(Some(&dora()));
+    let (_, plain) = built(None);
+    let inputs = tensor(&reference(&place())["inputs"]);
+    close(
+        &outputs(&network, &inputs),
+        &flat(&outputs(&plain, &inputs)),
+        1e-12,
+    );
+    let role = |name: &str| parameters.get(name).expect("it is there").role();
+    assert_eq!(role("fc1.lora_magnitude_vector"), ParameterRole::Adapter);
+    let error = load(&place().join("adapter"), &parameters).expect_err("another method");
+    let error = error.to_string();
+    assert!(error.contains("its `use_dora` is false"), "{error}");
+}
+
+#[test]
+fn a_transposed_weight_is_merged_as_one_that_is_not() {
+    let random = |rows: usize, columns: usize| {
+        let made = Tensor::randn(0_f64, 1.0, (rows, columns), &Device::Cpu);
+        made.expect("numbers")
+    };
+    let (weight, down, up) = (random(5, 3), random(2, 3), random(5, 2));
+    let magnitude = random(5, 1).flatten_all().expect("flat");
+    let parts = super::merge::AdapterParts {
+        down: &down,
+        up: &up,
+        magnitude: Some(&magnitude),
+    };
+    let merged = super::merge::with_adapter(&weight, &parts, 0.5, false).expect("merged");
+    let turned = weight.t().and_then(|weight| weight.contiguous());
+    let turned = super::merge::with_adapter(&turned.expect("turned"), &parts, 0.5, true);
+    let turned = turned.and_then(|merged| merged.t()).expect("merged");
+    close(&turned, &flat(&merged), 1e-12);
 }
 
 #[test]
@@ -390,7 +453,7 @@ fn adapters_of_other_kinds_are_refused() {
     };
     load_with("lora_bias", json!(false)).expect("it fits");
     for (key, value, words) in [
-        ("use_dora", json!(true), "`use_dora` true"),
+        ("use_dora", json!(true), "`\"dora\": true` under `adapt`"),
         ("use_qalora", json!(true), "`use_qalora` true"),
         ("rank_pattern", json!({"fc1": 4}), "`rank_pattern`"),
         ("layer_replication", json!([[0, 1]]), "`layer_replication`"),

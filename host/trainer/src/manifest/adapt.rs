@@ -31,6 +31,10 @@ pub enum AdaptConfig {
         /// Whether what the adapters add is multiplied by `alpha` / √`rank` instead (Kalajdzievski, 2023).
         #[serde(default)]
         rslora: bool,
+        /// Whether the lengths of the adapted weights' rows are trained by themselves, and the adapters change their directions
+        /// (`DoRA`, Liu et al., 2024).
+        #[serde(default)]
+        dora: bool,
         /// A directory of PEFT's with the adapters to start from. Default: new ones, which change nothing at first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<PathBuf>,

@@ -49,6 +49,8 @@ pub(super) fn complete_adapters(
             parameter.train();
         }
     }
+    let begun = adapters::begin_magnitudes(parameters);
+    begun.map_err(|error| unadapted(manifest, &error.into()))?;
     let AdaptConfig::Lora { file, .. } = config;
     if let Some(file) = file {
         adapters::load(file, parameters).map_err(|error| unadapted(manifest, &error))?;

@@ -169,6 +169,6 @@ impl Layer for Attention {
     }
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
-        Ok(self.in_onnx(graph, x))
+        self.in_onnx(graph, x)
     }
 }

@@ -3,13 +3,13 @@
 use super::Attention;
 use super::projections::Projections;
 use super::visible::Sight;
-use crate::onnx::{Attribute, Graph, Value};
+use crate::onnx::{Attribute, Graph, OnnxError, Value};
 
 impl Attention {
     /// Its operations: softmax(Q · Kᵀ · scale) · V for each head, over the visible keys.
-    pub(super) fn in_onnx(&self, graph: &mut Graph, x: &Value) -> Value {
+    pub(super) fn in_onnx(&self, graph: &mut Graph, x: &Value) -> Result<Value, OnnxError> {
         let (heads, kv_heads, each) = (self.sizes.heads, self.sizes.kv_heads, self.sizes.each);
-        let [q, k, v] = self.projections.in_onnx(graph, x, self.sizes.widths());
+        let [q, k, v] = self.projections.in_onnx(graph, x, self.sizes.widths())?;
         let length = graph.size(x, 1);
         let q = self.heads_in_onnx(graph, &q, heads, Some((0, &length)));
         let k = self.heads_in_onnx(graph, &k, kv_heads, Some((1, &length)));
@@ -71,17 +71,21 @@ impl Projections {
         graph: &mut Graph,
         x: &Value,
         (of_queries, of_keys): (usize, usize),
-    ) -> [Value; 3] {
+    ) -> Result<[Value; 3], OnnxError> {
         match self {
-            Projections::Separate(each) => [0, 1, 2].map(|which| each[which].in_onnx(graph, x)),
+            Projections::Separate([query, key, value]) => Ok([
+                query.in_onnx(graph, x)?,
+                key.in_onnx(graph, x)?,
+                value.in_onnx(graph, x)?,
+            ]),
             Projections::Packed(packed) => {
-                let qkv = packed.in_onnx(graph, x);
+                let qkv = packed.in_onnx(graph, x)?;
                 let parts = [
                     (0, of_queries),
                     (of_queries, of_keys),
                     (of_queries + of_keys, of_keys),
                 ];
-                parts.map(|(start, count)| graph.narrow(&qkv, 2, start, count))
+                Ok(parts.map(|(start, count)| graph.narrow(&qkv, 2, start, count)))
             }
         }
     }
