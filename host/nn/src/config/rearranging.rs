@@ -45,6 +45,6 @@ pub enum SelectedPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NamedPosition {
-    /// The last position that is no padding.
+    /// The last position that is not padding.
     Last,
 }

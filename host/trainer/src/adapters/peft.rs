@@ -109,7 +109,7 @@ impl PeftConfig {
             .map_err(|error| failed(format!("`{ADAPTER_CONFIG}`: {error}")))?;
         if config.r == 0 || !config.lora_alpha.is_finite() {
             return Err(failed(format!(
-                "`{ADAPTER_CONFIG}`: its rank or alpha is no number"
+                "`{ADAPTER_CONFIG}`: its rank or alpha is not a number"
             )));
         }
         Ok(config)

@@ -463,7 +463,7 @@ fn adapters_of_other_kinds_are_refused() {
         ("r", json!(4), "its rank is 4 and its scale 1.5"),
         ("lora_alpha", json!(8), "its scale 4"),
         ("use_rslora", json!(true), "its scale 4.24"),
-        ("r", json!(0), "is no number"),
+        ("r", json!(0), "is not a number"),
     ] {
         let error = load_with(key, value).expect_err(words).to_string();
         assert!(error.contains(words), "{error}");

@@ -181,7 +181,7 @@ impl Recipe<'_> {
         let most = self.context.saturating_add(1);
         let is_cut = tokens.len() > most;
         tokens.truncate(most);
-        // The first token is no target.
+        // The first token is not a target.
         let is_learnt = tokens.iter().skip(1).any(|token| token.is_learnt);
         is_learnt.then_some(MadeRow {
             tokens,

@@ -182,12 +182,11 @@ mod tests {
         assert_eq!(none, Err("this loop's model writes no text".to_owned()));
         shared.set_text(Echo);
         assert_eq!(write_text(&shared, &request), Ok(()));
-        // SAFETY: nothing of this name is set meanwhile.
         #[expect(unsafe_code, reason = "as a hook reads it")]
-        let json = shared
-            .values
-            .json(GENERATED_TEXT)
-            .and_then(|text| unsafe { text.read() });
+        let json = shared.values.json(GENERATED_TEXT).and_then(|text| {
+            // SAFETY: nothing of this name is set meanwhile.
+            unsafe { text.read() }
+        });
         assert_eq!(json, Some(r#"[{"text":"a","tokens":0,"end":""}]"#));
         let tokens = 0;
         let refused = write_text(&shared, &TextRequest { tokens, ..request });

@@ -95,7 +95,7 @@ fn cases(length: usize, each: usize) -> Vec<Case> {
         case("offset", cached, |terms, _| {
             terms.visible = VisibleKeys::Causal;
         }),
-        case("keys that nobody sees", plain, |terms, sizes| {
+        case("keys that no query sees", plain, |terms, sizes| {
             terms.visible = intervals(sizes, |_, query| {
                 if query % 2 == 0 {
                     (length - 1, length)

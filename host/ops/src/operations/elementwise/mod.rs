@@ -179,8 +179,8 @@ fn silu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
 
 #[inline(always)]
 fn quick_gelu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
-    let slope = number::<T>(1.702);
-    gated_and_derivative::<FUSED, T>(x, slope * x, slope)
+    let factor = number::<T>(1.702);
+    gated_and_derivative::<FUSED, T>(x, factor * x, factor)
 }
 
 /// (1 + tanh(u)) / 2 is σ(2 · u).

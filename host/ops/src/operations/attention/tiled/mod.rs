@@ -9,7 +9,7 @@
 //! **Flow.** 1. A thread takes a head of queries, in the backward pass all those that share a head of keys. 2. If positions are
 //! rotary, it turns their queries and keys into its scratch memory. 3. For each block of queries: scores of the visible keys, weights,
 //! dropout; then sums of values, or the gradients of all three. 4. In the backward pass gradients of queries and keys are turned back
-//! where they lie, and keys that nobody has seen get zeros.
+//! where they lie, and keys that no query has seen get zeros.
 
 mod blocks;
 mod columns;
