@@ -1,6 +1,6 @@
 //! Batches come in order for any number of threads, and no thread waits for ever.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use candle_core::{Device, Tensor};
@@ -12,6 +12,8 @@ use crate::Targets;
 struct Counted {
     targets: Targets,
     gathered: AtomicUsize,
+    /// Whether all batches but the first wait.
+    is_held: AtomicBool,
     panics_at: Option<u32>,
 }
 
@@ -20,6 +22,7 @@ impl Counted {
         Arc::new(Counted {
             targets: Targets::Class(vec!["only".to_owned()]),
             gathered: AtomicUsize::new(0),
+            is_held: AtomicBool::new(false),
             panics_at,
         })
     }
@@ -42,6 +45,9 @@ impl Dataset for Counted {
         self.gathered.fetch_add(1, Ordering::SeqCst);
         if let Some(index) = self.panics_at.filter(|index| indices.contains(index)) {
             panic!("sample {index} is cursed");
+        }
+        while indices[0] != 999 && self.is_held.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
         }
         // Later batches are ready sooner, so that they finish out of order.
         thread::sleep(Duration::from_micros((1000 - indices[0]).into()));
@@ -107,8 +113,12 @@ fn of_small_batches_as_many_as_their_size_allows_are_prepared_ahead() {
     let small = 16 * 10 * 2 * 4;
     for threads in [1, 3] {
         let data = Counted::new(None);
+        // The first is taken before others are ready, however late this thread wakes up: sixteen ready before it is
+        // taken are enough, and a seventeenth is not prepared.
+        data.is_held.store(true, Ordering::SeqCst);
         let mut loader = loader_of_small(&data, threads, 2, small);
         loader.next_batch().expect("a batch").expect("no error");
+        data.is_held.store(false, Ordering::SeqCst);
         // With all of them there, the threads wait until half of them are taken.
         let gathered = || data.gathered.load(Ordering::SeqCst);
         while gathered() < 17 || loader.shared.lock().waiting < threads {
