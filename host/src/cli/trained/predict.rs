@@ -69,7 +69,7 @@ pub(in crate::cli) fn predict(
         }
         let data = opened(model.preprocessing(), file, arguments.strict)?;
         let device = model.device().clone();
-        let _precision = model.precision().begin();
+        let _precision = model.precision().begin(model.device());
         let forward = |batch: &Batch| model.forward_batch(batch);
         return print_all(
             arguments.format,
@@ -93,7 +93,7 @@ pub(in crate::cli) fn predict(
     let train = &manifest.train;
     let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
     let device = task.parameters().device().clone();
-    let _precision = manifest.precision.begin();
+    let _precision = manifest.precision.begin(&device);
     let forward = |batch: &Batch| task.forward(batch, &mut Pass::evaluation());
     print_all(arguments.format, &data, size, &device, forward)
 }
