@@ -186,6 +186,13 @@ pub(super) const PAGES: [Page; 6] = [
                 ),
             ),
             (
+                "sconce board [DIR] [--export FILE]",
+                Runs(
+                    &["sconce board runs --export board.html"],
+                    &["in board.html"],
+                ),
+            ),
+            (
                 "sconce sweep FILE",
                 NotHere("`tests/it/sweeps.rs` trains many trials"),
             ),
