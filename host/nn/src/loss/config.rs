@@ -61,7 +61,7 @@ impl LossConfig {
                     ignore_index: None,
                 }
             }
-            Targets::Numbers(_) => LossConfig::Mse,
+            Targets::Numbers(_) | Targets::None => LossConfig::Mse,
         }
     }
 
@@ -148,6 +148,9 @@ impl LossConfig {
             LossConfig::L1 => ("l1", false),
             LossConfig::Huber { .. } => ("huber", false),
         };
+        if let Targets::None = targets {
+            return Err(LossError::WithoutTargets { loss });
+        }
         let are_classes = !matches!(targets, Targets::Numbers(_));
         match (wants_classes, are_classes) {
             (true, false) => Err(LossError::Targets {

@@ -48,6 +48,17 @@ pub enum SupervisedError {
         /// Its target.
         found: f32,
     },
+    /// There are several rows of outputs for each target.
+    #[error(
+        "the data have {0} views of each sample, whose outputs this loss can't compare with one target: `\"loss\": \"given\"` leaves \
+         the loss to a hook"
+    )]
+    Views(usize),
+    /// There are several rows of outputs for each target.
+    #[error(
+        "metrics compare the outputs of samples with targets, and the data have {0} views of each sample: leave `metrics` out"
+    )]
+    MetricsOfViews(usize),
     /// The training samples of each class can't be counted.
     #[error("the training samples of each class can't be counted: {0}")]
     Data(#[from] DataError),
@@ -96,6 +107,13 @@ impl Supervised {
                     expect_probabilities(phase, data.as_ref())?;
                 }
             }
+        }
+        let views = data.train.views();
+        if views > 1 {
+            return Err(SupervisedError::Views(views));
+        }
+        if views > 1 && metrics.is_some_and(|metrics| !metrics.is_empty()) {
+            return Err(SupervisedError::MetricsOfViews(views));
         }
         let metrics = match metrics {
             Some(metrics) => metrics.to_vec(),
