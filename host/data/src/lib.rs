@@ -81,7 +81,8 @@ pub use split::portion::{Portion, Split};
 pub use targets::scaling::{TargetScale, TargetScaling};
 pub use text::{TextConfig, TextDataset, TextPart, TextTransform};
 pub use tokens::rows::{JsonlConfig, RowsTransform};
-pub use tokens::tokenizer::Tokenizer;
+pub use tokens::tokenizer::{ChatQuestion, Tokenizer};
+
 pub use tokens::writing::{TokenizeOptions, TokenizedSource, tokenize, train_tokenizer};
 pub use tokens::{
     Documents, TokenDataset, TokenType, TokensConfig, TokensPart, TokensTransform, VocabularySource,
