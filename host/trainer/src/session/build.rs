@@ -129,7 +129,8 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
         let key = match &error {
             task::SupervisedError::Loss(_)
             | task::SupervisedError::Data(_)
-            | task::SupervisedError::NoProbability { .. } => "loss",
+            | task::SupervisedError::NoProbability { .. }
+            | task::SupervisedError::UnusedWeights => "loss",
             task::SupervisedError::Metric(_) => "metrics",
         };
         let place = manifest.place(&mentioned(&manifest.resolved(), key, &error.to_string()));
