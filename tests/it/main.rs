@@ -29,6 +29,7 @@
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `ranks`, `rank_ends` | the same bits on any number of ranks, and how runs end in which one does not go on |
 //! | `cluster` | the templates for Slurm and Kubernetes are what these take, and their commands go on |
+//! | `views` | predictions of several views are the mean of theirs; features; what views and missing targets exclude |
 //! | `class_weights` | weights of classes by name and balanced are those of a list |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
@@ -173,3 +174,4 @@ mod validations;
 mod variables;
 mod versions;
 mod view;
+mod views;

@@ -284,6 +284,8 @@ mod unwritable {
             &["eval", "--json"],
             &["predict"],
             &["predict", "--format", "csv"],
+            &["probe"],
+            &["probe", "--json"],
         ] {
             all.push([&more[..1], &["manifest.json"], &more[1..], &weights].concat());
         }

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::cifar::{self, CifarLabels, CifarVersion};
 use super::image_folder::{self, DecodedFormat};
-use super::{ChannelStatistics, FittedImages, ImageDataset, Images, Normalisation};
+use super::{
+    ChannelStatistics, FittedImages, ImageDataset, ImageTargets, Images, Normalisation, targets,
+};
 use crate::dataset::input::InputDescription;
 use crate::dataset::shape::elements;
 use crate::files::memory::MemoryUse;
-use crate::{DataError, Dataset};
+use crate::{DataError, Dataset, Targets};
 
 /// Files that images come from, with the form in which images are read from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +34,7 @@ pub(crate) enum ImageFormat {
     Files(DecodedFormat),
 }
 
-/// What was learnt from images: their form, the statistics of their channels, and the classes.
+/// What was learnt from images: their form, the statistics of their channels, and the classes, if they are targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredTransform", into = "StoredTransform")]
 pub struct ImageTransform {
@@ -48,6 +50,8 @@ struct StoredTransform {
     format: ImageFormat,
     statistics: ChannelStatistics,
     classes: Vec<String>,
+    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
+    targets: ImageTargets,
 }
 
 impl From<ImageTransform> for StoredTransform {
@@ -55,6 +59,11 @@ impl From<ImageTransform> for StoredTransform {
         StoredTransform {
             format: transform.format,
             statistics: transform.statistics,
+            targets: if transform.classes.is_empty() {
+                ImageTargets::None
+            } else {
+                ImageTargets::Classes
+            },
             classes: transform.classes,
         }
     }
@@ -75,8 +84,8 @@ impl TryFrom<StoredTransform> for ImageTransform {
                 "images have {channels} channels, but there are statistics of {found}"
             ));
         }
-        if stored.classes.is_empty() {
-            return Err("there are no classes".to_owned());
+        if stored.classes.is_empty() != (stored.targets == ImageTargets::None) {
+            return Err("there are no classes, or some that are no targets".to_owned());
         }
         Ok(ImageTransform {
             format: stored.format,
@@ -121,7 +130,7 @@ impl ImageFormat {
     /// Reads images, with placeholder labels where these are elsewhere.
     fn read(self, source: &Path) -> Result<Images, DataError> {
         match self {
-            ImageFormat::Idx { .. } => Images::unlabelled(source),
+            ImageFormat::Idx { .. } => Images::unlabelled(source, MemoryUse::Auto),
             ImageFormat::Cifar { version, labels } => cifar::unlabelled(version, labels, source),
             ImageFormat::Files(form) => image_folder::unlabelled(source, form),
         }
@@ -151,9 +160,9 @@ impl ImageTransform {
         self.format.shape()
     }
 
-    /// Returns the names of the classes.
-    pub fn classes(&self) -> &[String] {
-        &self.classes
+    /// Returns the targets: classes, or none.
+    pub fn targets(&self) -> Targets {
+        targets(self.classes.clone())
     }
 
     /// Opens the images of a file of the training's kind, or of a directory.
@@ -169,6 +178,9 @@ impl ImageTransform {
         source: &Path,
         labels: Option<&Path>,
     ) -> Result<Arc<dyn Dataset>, DataError> {
+        if self.classes.is_empty() {
+            return Err(DataError::NothingToCompare);
+        }
         let images = self.format.read_labelled(source, labels, &self.classes)?;
         Ok(Arc::new(self.dataset(images, source)?))
     }

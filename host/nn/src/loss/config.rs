@@ -53,7 +53,7 @@ fn one() -> f64 {
 }
 
 impl LossConfig {
-    /// Returns cross entropy for classes, mean squared error for numeric targets.
+    /// Returns cross entropy for classes, mean squared error for numeric targets, what a hook gives for none.
     pub fn default_for(targets: &Targets) -> LossConfig {
         match targets {
             Targets::Class(_) | Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
@@ -64,6 +64,7 @@ impl LossConfig {
                 }
             }
             Targets::Numbers(_) => LossConfig::Mse,
+            Targets::None => LossConfig::Given,
         }
     }
 
@@ -157,6 +158,9 @@ impl LossConfig {
             LossConfig::Huber { .. } => ("huber", false),
             LossConfig::Given => return Ok(()),
         };
+        if let Targets::None = targets {
+            return Err(LossError::WithoutTargets { loss });
+        }
         let are_classes = !matches!(targets, Targets::Numbers(_));
         match (wants_classes, are_classes) {
             (true, false) => Err(LossError::Targets {

@@ -1,11 +1,13 @@
 //! Whether a hook gives the loss that a manifest leaves to hooks.
 
+use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::Readable;
 
 use super::{HookPlan, StartFailure};
+use crate::data::Targets;
 use crate::diagnostic::Diagnostic;
-use crate::loss::LossConfig;
 use crate::manifest::Manifest;
+use crate::task::Task;
 
 /// Checks that some hook may give the loss, if the manifest says that one does.
 ///
@@ -14,9 +16,14 @@ use crate::manifest::Manifest;
 /// If by their metadata none does.
 pub(super) fn check_given_loss(
     manifest: &Manifest,
+    task: &dyn Task,
     hooks: &[HookPlan],
 ) -> Result<(), StartFailure> {
-    let is_given = manifest.loss.as_ref().is_some_and(LossConfig::is_given);
+    let is_given = match &manifest.loss {
+        Some(loss) => loss.is_given(),
+        // The default of data without targets.
+        None => manifest.model.is_some() && has_no_targets(task),
+    };
     if !is_given || hooks.iter().any(may_give) {
         return Ok(());
     }
@@ -25,6 +32,11 @@ pub(super) fn check_given_loss(
     let place = manifest.place("loss");
     let diagnostic = Diagnostic::new(problem).at(place).hint(hint);
     Err(StartFailure::usage(vec![diagnostic]))
+}
+
+fn has_no_targets(task: &dyn Task) -> bool {
+    let data = task.data(Phase::Train);
+    data.is_some_and(|data| matches!(data.targets(), Targets::None))
 }
 
 /// Warnings about hooks that give the loss though the manifest has one of its own.

@@ -89,7 +89,7 @@ impl Checked {
             _ => initial_weights(&manifest, task.as_ref())?,
         };
         check_sampling(&manifest, task.as_ref())?;
-        check_given_loss(&manifest, &hooks)?;
+        check_given_loss(&manifest, task.as_ref(), &hooks)?;
         let optimizer = optimizer(&manifest, task.parameters())?;
         let references = check_references(&hooks, task.as_ref(), &manifest)?;
         let mut warnings =

@@ -5,6 +5,7 @@ mod limited;
 mod metric_list;
 mod supervised;
 mod task_model;
+mod view_mean;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ pub use limited::{DataLimits, Limited};
 pub use sconce_hooks::bridge::DeferredMetrics;
 pub use supervised::{Supervised, SupervisedError};
 pub use task_model::TaskModel;
+pub use view_mean::{ViewMean, mean_of_views};
 
 use crate::data::{Batch, DataFile, Dataset, Preprocessing, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};

@@ -52,6 +52,17 @@ pub enum SupervisedError {
         "a loss that hooks give does not know the data's sample weights: leave them out, or take another loss"
     )]
     UnusedWeights,
+    /// There are several rows of outputs for each target.
+    #[error(
+        "the data have {0} views of each sample, whose outputs this loss can't compare with one target: `\"loss\": \"given\"` leaves \
+         the loss to a hook"
+    )]
+    Views(usize),
+    /// There are several rows of outputs for each target.
+    #[error(
+        "metrics compare the outputs of samples with targets, and the data have {0} views of each sample: leave `metrics` out"
+    )]
+    MetricsOfViews(usize),
     /// The training samples of each class can't be counted.
     #[error("the training samples of each class can't be counted: {0}")]
     Data(#[from] DataError),
@@ -103,6 +114,13 @@ impl Supervised {
         }
         if config.is_given() && data.train.has_weights() {
             return Err(SupervisedError::UnusedWeights);
+        }
+        let views = data.train.views();
+        if views > 1 && !config.is_given() {
+            return Err(SupervisedError::Views(views));
+        }
+        if views > 1 && metrics.is_some_and(|metrics| !metrics.is_empty()) {
+            return Err(SupervisedError::MetricsOfViews(views));
         }
         let metrics = match metrics {
             Some(metrics) => metrics.to_vec(),
