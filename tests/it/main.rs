@@ -112,6 +112,7 @@ mod finite;
 mod folds;
 mod foreseen;
 mod generate;
+mod given_loss;
 mod gradient_audit;
 mod hangs;
 mod hook_docs;
@@ -155,6 +156,7 @@ mod reload;
 mod requests;
 mod resume;
 mod samples;
+mod self_supervised;
 mod sharing;
 mod signatures;
 #[cfg(unix)]

@@ -130,7 +130,8 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
             task::SupervisedError::Loss(_)
             | task::SupervisedError::Data(_)
             | task::SupervisedError::Views(_)
-            | task::SupervisedError::NoProbability { .. } => "loss",
+            | task::SupervisedError::NoProbability { .. }
+            | task::SupervisedError::UnusedWeights => "loss",
             task::SupervisedError::MetricsOfViews(_) | task::SupervisedError::Metric(_) => {
                 "metrics"
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{D, DType, Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::{DeferredMetrics, Task, TextModel};
+use super::{DeferredMetrics, Task, TaskModel};
 use crate::data::{Batch, DataError, DataFile, Dataset, Preprocessing, Targets};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
@@ -122,8 +122,8 @@ impl Task for ViewMean {
         self.task.modules()
     }
 
-    fn text_model(&self) -> Option<TextModel> {
-        self.task.text_model()
+    fn model(&self) -> Option<TaskModel> {
+        self.task.model()
     }
 
     fn summary(&self) -> Option<Summary> {
