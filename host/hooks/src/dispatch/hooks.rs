@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sconce_lifecycle::Position;
+use sconce_plugin_api::ext::Readable;
 use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Phase, Point, Priority};
 
@@ -80,6 +81,15 @@ impl HookSpec {
             .as_ref()
             .is_none_or(|phases| phases.contains(&phase));
         self.points.contains(&point) && (is_outside(point) || in_phase)
+    }
+
+    /// Whether it may read a part of the loop: it says so, or doesn't say what it reads. Whoever reads the batch may read any tensor
+    /// of it.
+    pub(super) fn may_read(&self, part: Readable) -> bool {
+        let names = [part.name(), Readable::Batch.name()];
+        let is_named =
+            |reads: &Vec<String>| reads.iter().any(|name| names.contains(&name.as_str()));
+        self.reads.as_ref().is_none_or(is_named)
     }
 
     /// Whether a filter must be evaluated before each call at a point.

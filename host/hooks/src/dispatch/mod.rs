@@ -38,6 +38,7 @@ mod walk;
 
 use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
+use sconce_plugin_api::ext::Readable;
 use sconce_plugin_api::{Phase, Point};
 
 pub use fault::HookFault;
@@ -45,7 +46,7 @@ pub use hooks::{HookSpec, LifeEvent, LoadedHook};
 pub use lists::order;
 use lists::{Lists, Slot};
 pub use payload::Payload;
-use points::is_module;
+use points::{WITH_OUTPUTS, is_module};
 use process::ProcessState;
 use times::Begin;
 pub use times::HookTimes;
@@ -256,6 +257,18 @@ impl Dispatcher {
             hook.is_some_and(|hook| hook.listens != Some(false))
         };
         self.lists.at(point, phase).iter().any(listens)
+    }
+
+    /// Whether a hook that is called in a phase while there are a batch's outputs may read them: it says so, or doesn't say what it
+    /// reads.
+    pub fn may_read_outputs(&self, phase: Phase) -> bool {
+        let lists = WITH_OUTPUTS
+            .iter()
+            .map(|&point| self.lists.at(point, phase));
+        lists.flatten().any(|slot| {
+            let hook = self.hook(slot.hook);
+            hook.is_none_or(|hook| hook.spec.may_read(Readable::Outputs))
+        })
     }
 
     /// Whether a hook that would be called now has to find the loss in its view, as it can't read it on demand.
