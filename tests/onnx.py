@@ -1,13 +1,16 @@
-"""Models of every kind as ONNX: ONNX Runtime gives what `sconce predict` gives, for one sample and for many, for short and long
-sequences. Run it with a Python that has numpy and onnxruntime.
+"""Models of every kind as ONNX and as a module of PyTorch: ONNX Runtime and PyTorch give what `sconce predict` gives, for one sample and
+for many, for short and long sequences; what is trained here can be trained further there. Run it with a Python that has numpy, onnxruntime,
+torch and safetensors.
 
 usage: tests/onnx.py [SCONCE]    default: target/release/sconce
 """
-import gzip, json, os, struct, subprocess, sys, tempfile
+import gzip, importlib.util, json, os, struct, subprocess, sys, tempfile
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import torch
+from safetensors import safe_open
 
 SCONCE = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "target/release/sconce")
 numbers = np.random.default_rng(5)
@@ -25,18 +28,54 @@ def manifest(place, data, model, **more):
     run = {"seed": 3, "data": data, "model": model, "optimizer": optimizer, "train": train, "threads": 1, "output": str(place / "run")}
     (place / "run.json").write_text(json.dumps(run | more))
     sconce("run", place / "run.json")
-    sconce("export", place / "run", "--output", place / "model.onnx")
-    return onnxruntime.InferenceSession(place / "model.onnx", providers=["CPUExecutionProvider"])
+    return Exported(place)
+
+
+class Exported:
+    """A run's model as a session of ONNX Runtime and a module of PyTorch, which give the same."""
+
+    def __init__(self, place):
+        sconce("export", place / "run", "--output", place / "model.onnx")
+        self.session = onnxruntime.InferenceSession(place / "model.onnx", providers=["CPUExecutionProvider"])
+        sconce("export", place / "run", "--format", "pytorch", "--output", place / "torch")
+        spec = importlib.util.spec_from_file_location("exported_model", place / "torch/model.py")
+        self.python = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.python)
+        self.module = self.python.Model.load()
+        self.is_table = "columns" in self.module.forward.__code__.co_varnames
+        with safe_open(place / "torch/model.safetensors", "np") as file:
+            assert set(file.keys()) == set(self.module.state_dict())
+        with safe_open(place / "run/weights.safetensors", "np") as file:
+            counts = {name for name in file.keys() if name.endswith(".num_batches_tracked")}
+            assert set(file.keys()) - counts <= set(self.module.state_dict()), set(file.keys()) - set(self.module.state_dict())
+
+    def metadata(self):
+        return self.session.get_modelmeta().custom_metadata_map
+
+    def run(self, output, inputs):
+        found = self.session.run([output], inputs)[0]
+        if self.is_table:
+            result = self.module({name: x[:, 0] for name, x in inputs.items()})
+        else:
+            result = self.module(*[torch.from_numpy(x) for x in inputs.values()])
+        result.sum().backward()
+        for name, parameter in self.module.named_parameters():
+            assert parameter.grad is not None, name
+        if output == "probabilities":
+            result = result.softmax(-1)
+        difference = np.abs(found - result.detach().numpy()).max()
+        assert difference < 1e-5 * max(1.0, np.abs(found).max()), difference
+        return found
 
 
 def predicted(place, file):
     return [json.loads(line) for line in sconce("predict", place / "run", "--input", file).splitlines()]
 
 
-def compare(what, session, inputs, expected, output):
+def compare(what, exported, inputs, expected, output):
     """For all samples at once, and for the second alone: a size that was kept as a constant would show."""
     for part in (slice(None), slice(1, 2)):
-        found = session.run([output], {name: x[part] for name, x in inputs.items()})[0]
+        found = exported.run(output, {name: x[part] for name, x in inputs.items()})
         wanted = np.asarray(expected)[part]
         bound = 1e-5 * max(1.0, np.abs(wanted).max())
         assert found.shape == wanted.shape, (what, found.shape, wanted.shape)
@@ -55,11 +94,11 @@ def images(what, model, shape=(1, 12, 12)):
         pixels, labels = numbers.integers(0, 256, size, dtype=np.uint8), (np.arange(40) % 3).astype(np.uint8)
         idx(place / "images", pixels)
         idx(place / "labels", labels)
-        session = manifest(place, {"kind": "idx", "images": "images", "labels": "labels", "val": {"count": 8}}, model)
+        exported = manifest(place, {"kind": "idx", "images": "images", "labels": "labels", "val": {"count": 8}}, model)
         answers = predicted(place, place / "images")
-        classes = json.loads(session.get_modelmeta().custom_metadata_map["classes"])
+        classes = json.loads(exported.metadata()["classes"])
         expected = [[answer["probabilities"][name] for name in classes] for answer in answers]
-        compare(what, session, {"image": pixels.reshape(40, *shape)}, expected, "probabilities")
+        compare(what, exported, {"image": pixels.reshape(40, *shape)}, expected, "probabilities")
 
 
 def table(what, columns, target, model, **options):
@@ -69,18 +108,18 @@ def table(what, columns, target, model, **options):
         text = lambda x: "" if x is None else str(x)
         lines = [",".join([*names, "y"])] + [",".join(text(columns[name][row]) for name in names) + f",{target[row]}" for row in range(rows)]
         (place / "table.csv").write_text("\n".join(lines) + "\n")
-        session = manifest(place, {"kind": "csv", "file": "table.csv", "target": "y", "val": {"count": 8}, **options}, model)
+        exported = manifest(place, {"kind": "csv", "file": "table.csv", "target": "y", "val": {"count": 8}, **options}, model)
         answers = predicted(place, place / "table.csv")
-        meta = session.get_modelmeta().custom_metadata_map
+        meta = exported.metadata()
         if "classes" in meta:
             classes, output = json.loads(meta["classes"]), "probabilities"
             expected = [[answer["probabilities"][name] for name in classes] for answer in answers]
         else:
             output, expected = "output", [list(answer["prediction"].values()) for answer in answers]
-        kinds = {x.name: x.type for x in session.get_inputs()}
+        kinds = {x.name: x.type for x in exported.session.get_inputs()}
         column = lambda name: (np.array([[np.nan if x is None else x] for x in columns[name]], dtype=np.float64) if kinds[name] == "tensor(double)"
                                else np.array([["" if x is None else x] for x in columns[name]], dtype=object))
-        compare(what, session, {name: column(name) for name in names}, expected, output)
+        compare(what, exported, {name: column(name) for name in names}, expected, output)
 
 
 def arrays(what, x, y, model):
@@ -89,9 +128,9 @@ def arrays(what, x, y, model):
         np.save(place / "x.npy", x)
         np.save(place / "y.npy", y)
         data = {"kind": "npy", "inputs": "x.npy", "targets": "y.npy", "standardise": True, "val": {"count": 8}}
-        session = manifest(place, data, model)
+        exported = manifest(place, data, model)
         expected = [list(answer["prediction"].values()) for answer in predicted(place, place / "x.npy")]
-        compare(what, session, {"input": x}, expected, "output")
+        compare(what, exported, {"input": x}, expected, "output")
 
 
 def text(what, model):
@@ -99,14 +138,14 @@ def text(what, model):
         place = Path(place)
         words = "the quick brown fox jumps over the lazy dog, and the dog sleeps on. " * 8
         (place / "text.txt").write_text(words)
-        session = manifest(place, {"kind": "text", "file": "text.txt", "context": 16, "val": {"fraction": 0.2}}, model)
+        exported = manifest(place, {"kind": "text", "file": "text.txt", "context": 16, "val": {"fraction": 0.2}}, model)
         answers = predicted(place, place / "text.txt")
         tokens = np.frombuffer(words.encode(), np.uint8).astype(np.int64)
         whole = [answer for answer in answers if len(answer["probabilities"]) == 16]
         windows = np.stack([tokens[16 * i : 16 * i + 16] for i in range(len(whole))])
         expected = [answer["probabilities"] for answer in whole]
         for length in (16, 5):
-            found = session.run(["probabilities"], {"tokens": windows[:, :length]})[0].max(axis=-1)
+            found = exported.run("probabilities", {"tokens": windows[:, :length]}).max(axis=-1)
             # The likeliest class's probability; nothing after a position changes it.
             assert np.abs(found - np.array(expected)[:, :length]).max() < 1e-5, (what, length)
         print(f"ok: {what}", flush=True)

@@ -26,10 +26,12 @@
 //! | `pretrained_text` | perplexity and greedy text of a pretrained model are those of `transformers` |
 //! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
+//! | `board` | the page for many runs answers its own user alone, and writes nothing |
 //! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `ranks`, `rank_ends` | the same bits on any number of ranks, and how runs end in which one does not go on |
 //! | `cluster` | the templates for Slurm and Kubernetes are what these take, and their commands go on |
+//! | `views` | predictions of several views are the mean of theirs; features; what views and missing targets exclude |
 //! | `class_weights` | weights of classes by name and balanced are those of a list |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
@@ -92,6 +94,8 @@ mod averages;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
+#[cfg(unix)]
+mod board;
 mod c_hooks;
 mod candle_gradients;
 mod changed_data;
@@ -112,6 +116,7 @@ mod finite;
 mod folds;
 mod foreseen;
 mod generate;
+mod given_loss;
 mod gradient_audit;
 mod hangs;
 mod hook_docs;
@@ -156,6 +161,7 @@ mod reload;
 mod requests;
 mod resume;
 mod samples;
+mod self_supervised;
 mod sharing;
 mod signatures;
 #[cfg(unix)]
@@ -173,3 +179,4 @@ mod validations;
 mod variables;
 mod versions;
 mod view;
+mod views;

@@ -171,6 +171,7 @@ fn a_new_run_says_what_it_lacks() {
         ("t.bz2", b"BZh9", "bzip2 -dk t.bz2"),
         ("t.parquet", b"PAR1", "to_csv("),
         ("t.bin", b"some\0bytes", "binary (it has NUL bytes)"),
+        ("t.jsonl", b"{\"text\": \"a\"}\n", "tutorial-classification"),
     ] {
         std::fs::write(place.path(name), bytes).expect("written");
         refused(&place, &["new-run", "--yes", "--data", name], &[words]);

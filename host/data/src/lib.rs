@@ -68,8 +68,9 @@ pub use images::idx::survey_labels;
 pub use images::image_folder::{ColourMode, ImageFolderConfig, ImageSurvey, Resize, survey_images};
 pub use images::transform::ImageTransform;
 pub use images::{
-    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, ImageDataset, Images,
-    MeanDeviation, MixupConfig, NormaliseConfig, NormaliseRule, RandAugmentConfig, RotateConfig,
+    AugmentConfig, BlurConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip,
+    GreyConfig, ImageDataset, ImageTargets, Images, MeanDeviation, MixupConfig, NormaliseConfig,
+    NormaliseRule, RandAugmentConfig, RotateConfig, SolariseConfig, ViewConfig, ViewCropConfig,
 };
 pub use load::config::{DataConfig, IdxConfig};
 pub use load::load;
@@ -80,7 +81,8 @@ pub use split::portion::{Portion, Split};
 pub use targets::scaling::{TargetScale, TargetScaling};
 pub use text::{TextConfig, TextDataset, TextPart, TextTransform};
 pub use tokens::rows::{JsonlConfig, RowsTransform};
-pub use tokens::tokenizer::Tokenizer;
+pub use tokens::tokenizer::{ChatQuestion, Tokenizer};
+
 pub use tokens::writing::{TokenizeOptions, TokenizedSource, tokenize, train_tokenizer};
 pub use tokens::{
     Documents, TokenDataset, TokenType, TokensConfig, TokensPart, TokensTransform, VocabularySource,

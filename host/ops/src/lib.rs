@@ -55,6 +55,9 @@ pub use autograd::tape::{
     Recording, apply1, backward, backward_giving, keeps, record, recorded, recorded_bytes, reshape,
 };
 pub use choice::autocast::{Autocast, autocast, autocast_dtype};
+pub use choice::rounded_products::{
+    RoundedProducts, rounded_products, rounded_products_are_fast, rounds_products,
+};
 pub use choice::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };
@@ -76,6 +79,7 @@ pub use operations::embedding::{add_positions, embedding, embedding_with};
 pub use operations::finite::is_finite;
 pub use operations::linear::{linear, linear_then, linear_with};
 pub use operations::losses::cross_entropy::{cross_entropy, cross_entropy_on_device};
+pub use operations::losses::given::given_loss;
 pub use operations::losses::linear_cross_entropy::{
     LinearParameters, is_in_parts, linear_cross_entropy,
 };

@@ -74,18 +74,22 @@ impl Init {
         }
     }
 
-    /// Draws the values of a parameter of this shape, in row-major order.
-    pub fn values(self, shape: &[usize], stream: &mut Stream) -> Vec<f64> {
+    /// Draws the values of a parameter of this shape, in row-major order, as `number` makes them of what is drawn.
+    pub fn values<T>(
+        self,
+        shape: &[usize],
+        stream: &mut Stream,
+        number: impl Fn(f64) -> T,
+    ) -> Vec<T> {
         let count: usize = shape.iter().product();
-        let mut draw = self.distribution(shape);
-        (0..count).map(|_| draw(stream)).collect()
-    }
-
-    fn distribution(self, shape: &[usize]) -> Box<dyn FnMut(&mut Stream) -> f64> {
         match self.scaled(shape) {
-            Distribution::Constant(value) => Box::new(move |_| value),
-            Distribution::Uniform(low, high) => Box::new(move |stream| stream.uniform(low, high)),
-            Distribution::Normal(mean, std) => Box::new(move |stream| mean + std * stream.normal()),
+            Distribution::Constant(value) => (0..count).map(|_| number(value)).collect(),
+            Distribution::Uniform(low, high) => (0..count)
+                .map(|_| number(stream.uniform(low, high)))
+                .collect(),
+            Distribution::Normal(mean, std) => (0..count)
+                .map(|_| number(mean + std * stream.normal()))
+                .collect(),
         }
     }
 
@@ -135,7 +139,7 @@ mod tests {
 
     /// Returns the bound and the variance of a large weight.
     fn measure(init: Init, shape: &[usize]) -> (f64, f64) {
-        let values = init.values(shape, &mut stream(1, "init/test", 0, 0));
+        let values = init.values(shape, &mut stream(1, "init/test", 0, 0), |value| value);
         let count = values.len() as f64;
         let largest = values
             .iter()

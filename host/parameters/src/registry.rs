@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use candle_core::{DType, Device, Shape, Tensor, TensorId, Var};
+use candle_core::{DType, Device, Tensor, TensorId, Var};
 use sconce_base::nearest::nearest;
 
 use crate::adapters::{AdapterOptions, AdapterPlan, Adapters, ParameterRole};
@@ -192,6 +192,8 @@ pub struct Parameters {
     budget: Option<MemoryBudget>,
     /// Number of learned elements that have been counted.
     counted: usize,
+    /// Whether entries get values of their own; otherwise they are zero.
+    is_drawn: bool,
     adapters: Option<Adapters>,
 }
 
@@ -207,7 +209,17 @@ impl Parameters {
             variables: HashMap::new(),
             budget: None,
             counted: 0,
+            is_drawn: true,
             adapters: None,
+        }
+    }
+
+    /// Creates an empty registry whose entries are zero, for a model all of whose values are read from a file: they cost nothing until
+    /// then.
+    pub fn zeros(dtype: DType, device: &Device) -> Parameters {
+        Parameters {
+            is_drawn: false,
+            ..Parameters::new(0, dtype, device)
         }
     }
 
@@ -389,12 +401,11 @@ impl Parameters {
         if self.budget.is_some() {
             return self.count(name, shape, kind);
         }
-        // Keyed by the name: values do not depend on the order of construction.
-        let mut stream = random::stream(self.seed, &format!("init/{name}"), 0, 0);
-        let values = init.values(shape, &mut stream);
-        let var = Tensor::from_vec(values, Shape::from(shape), &self.device)
-            .and_then(|tensor| tensor.to_dtype(self.dtype))
-            .and_then(|tensor| Var::from_tensor(&tensor));
+        let var = if self.is_drawn {
+            self.drawn(&name, shape, init)
+        } else {
+            Var::zeros(shape, self.dtype, &self.device)
+        };
         let var = match var {
             Ok(var) => var,
             Err(source) => return Err(ParametersError::Tensor { name, source }),
@@ -402,6 +413,18 @@ impl Parameters {
         let tensor = var.as_tensor().clone();
         self.add(name, var, kind);
         Ok(tensor)
+    }
+
+    /// Values keyed by the name: they do not depend on the order of construction.
+    fn drawn(&self, name: &str, shape: &[usize], init: Init) -> candle_core::Result<Var> {
+        let mut stream = random::stream(self.seed, &format!("init/{name}"), 0, 0);
+        if self.dtype == DType::F32 {
+            let values = init.values(shape, &mut stream, |value| value as f32);
+            return Var::from_vec(values, shape, &self.device);
+        }
+        let values = init.values(shape, &mut stream, |value| value);
+        let tensor = Tensor::from_vec(values, shape, &self.device)?;
+        Var::from_tensor(&tensor.to_dtype(self.dtype)?)
     }
 
     /// Counts an entry; returns a tensor of its shape that takes no memory.

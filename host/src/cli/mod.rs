@@ -1,12 +1,13 @@
 //! The command line.
 //!
-//! **Parts.** A folder for each group of commands: `manifests`, `data`, `run`, `sweep`, `ranks`, `trained`, `past_runs`, `plugins` and `about`. What several need
-//! is beside them: `show` for what is printed, `process` about the process and its arguments, `prepare` and `resume` about the run that a
+//! **Parts.** A folder for each group of commands: `manifests`, `data`, `run`, `sweep`, `ranks`, `trained`, `past_runs`, `board`, `plugins` and
+//! `about`. What several need is beside them: `show` for what is printed, `process` about the process and its arguments, `prepare` and `resume` about the run that a
 //! command means.
 //!
 //! A program with its own task calls [`main_with`] and has every command.
 
 mod about;
+mod board;
 mod data;
 mod manifests;
 mod past_runs;
@@ -83,6 +84,8 @@ enum Command {
     Eval(trained::eval::EvalArgs),
     /// Prints a trained model's predictions for samples, as JSON lines or CSV.
     Predict(trained::predict::PredictArgs),
+    /// Measures how well simple classifiers do on a trained model's features: a linear one, and nearest neighbours.
+    Probe(trained::probe::ProbeArgs),
     /// Writes a pretrained model with the adapters that a run has trained beside it.
     Merge(trained::merge::MergeArgs),
     /// Has a trained model of text write on from a prompt.
@@ -105,6 +108,8 @@ enum Command {
     Reload(plugins::reload::ReloadArgs),
     /// Compares runs: metrics, curves, and differences between their manifests.
     Compare(past_runs::compare::CompareArgs),
+    /// Shows the runs in a directory as a page for a browser on this machine: table, curves, sweeps, pictures.
+    Board(board::BoardArgs),
     /// Prints what a bug report needs to say about program, machine and plugins.
     Env(env::EnvArgs),
     /// Prints a completion script for a shell.
@@ -299,6 +304,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
         Command::Eval(arguments) => trained::eval::eval(&arguments, tasks),
         Command::Predict(arguments) => trained::predict::predict(&arguments, tasks),
+        Command::Probe(arguments) => trained::probe::probe(&arguments, tasks),
         Command::Merge(arguments) => trained::merge::merge(&arguments),
         Command::Generate(arguments) => trained::generate::generate(&arguments, tasks),
         Command::Export(arguments) => trained::export::export(&arguments, tasks),
@@ -310,6 +316,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Runs(arguments) => Ok(past_runs::runs::runs(&arguments)),
         Command::Reload(arguments) => plugins::reload::reload(&arguments),
         Command::Compare(arguments) => Ok(past_runs::compare::compare(&arguments)),
+        Command::Board(arguments) => board::board(&arguments),
         Command::Env(arguments) => Ok(env::environment(&arguments)),
         Command::Completions(arguments) => Ok(shell::completions(&arguments)),
         Command::Man(arguments) => shell::manual(&arguments),

@@ -176,7 +176,8 @@ impl Parts {
                 self.vocabulary.size,
                 self.end,
                 self.vocabulary.tokenizer.clone(),
-            ),
+            )
+            .separated(self.are_separate),
         })
     }
 }

@@ -48,6 +48,9 @@ struct StoredTransform {
     vocabulary: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<u32>,
+    /// Whether documents were kept apart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    separate: bool,
     /// Hash of the tokenizer's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tokenizer: Option<ContentHash>,
@@ -92,10 +95,17 @@ impl TokensTransform {
                 context,
                 vocabulary,
                 end,
+                separate: false,
                 tokenizer: tokenizer.as_ref().map(|tokenizer| tokenizer.hash()),
             },
             tokenizer: tokenizer.map(SameTokenizer),
         }
+    }
+
+    /// As documents are kept apart in training: none sees another one.
+    pub(super) fn separated(mut self, are_separate: bool) -> TokensTransform {
+        self.stored.separate = are_separate;
+        self
     }
 
     /// Returns the number of tokens per sample.
@@ -179,7 +189,10 @@ impl TokensTransform {
             ..range
         };
         let windows = TokenDataset::new(range, self.stored.context, "tokens", None)?;
-        Ok(Arc::new(windows))
+        Ok(match self.stored.end {
+            Some(end) if self.stored.separate => Arc::new(windows.separated(end)),
+            _ => Arc::new(windows),
+        })
     }
 
     pub(crate) fn describe_input(&self) -> InputDescription {

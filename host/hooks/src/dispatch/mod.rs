@@ -38,7 +38,6 @@ mod walk;
 
 use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
-use sconce_plugin_api::ext::Readable;
 use sconce_plugin_api::{Phase, Point};
 
 pub use fault::HookFault;
@@ -259,15 +258,14 @@ impl Dispatcher {
         self.lists.at(point, phase).iter().any(listens)
     }
 
-    /// Whether a hook that is called in a phase while there are a batch's outputs may read them: it says so, or doesn't say what it
-    /// reads.
+    /// Whether a hook that is called in a phase while there are a batch's outputs may read them.
     pub fn may_read_outputs(&self, phase: Phase) -> bool {
         let lists = WITH_OUTPUTS
             .iter()
             .map(|&point| self.lists.at(point, phase));
         lists.flatten().any(|slot| {
             let hook = self.hook(slot.hook);
-            hook.is_none_or(|hook| hook.spec.may_read(Readable::Outputs))
+            hook.is_none_or(|hook| hook.spec.may_read_outputs())
         })
     }
 

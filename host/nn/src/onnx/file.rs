@@ -4,7 +4,7 @@ use candle_core::Tensor;
 use prost::Message;
 
 use super::OnnxError;
-use super::graph::{ElementType, Graph, dims, raw};
+use super::graph::{ElementType, Graph, GraphWeight, dims, raw};
 use super::proto::{ModelProto, OperatorSetIdProto, StringStringEntryProto, TensorProto};
 
 /// Version of ONNX's operators: that of `Gelu`, and two before those of attention, which few runtimes have.
@@ -19,7 +19,7 @@ pub(super) const LARGEST: u64 = 1 << 30;
 /// A model as ONNX.
 pub struct OnnxModel {
     model: ModelProto,
-    weights: Vec<(String, Tensor)>,
+    weights: Vec<GraphWeight>,
 }
 
 impl OnnxModel {
@@ -46,7 +46,7 @@ impl OnnxModel {
         let sizes = self
             .weights
             .iter()
-            .map(|(_, tensor)| 4 * tensor.elem_count() as u64);
+            .map(|weight| 4 * weight.tensor.elem_count() as u64);
         sizes.sum::<u64>() > LARGEST
     }
 
@@ -56,7 +56,7 @@ impl OnnxModel {
     ///
     /// If a weight can't be read.
     pub fn whole(mut self) -> Result<Vec<u8>, OnnxError> {
-        for (name, tensor) in std::mem::take(&mut self.weights) {
+        for GraphWeight { name, tensor, .. } in std::mem::take(&mut self.weights) {
             let raw_data = Some(raw(&tensor)?);
             self.add(TensorProto {
                 raw_data,
@@ -77,7 +77,7 @@ impl OnnxModel {
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<Vec<u8>, E> {
         let mut offset = 0;
-        for (name, tensor) in std::mem::take(&mut self.weights) {
+        for GraphWeight { name, tensor, .. } in std::mem::take(&mut self.weights) {
             let bytes = raw(&tensor).map_err(OnnxError::from)?;
             write(&bytes)?;
             let place = [

@@ -8,7 +8,7 @@ use super::proto::{
     AttributeProto, DimensionProto, GraphProto, NodeProto, TensorProto, TensorShapeProto,
     TensorTypeProto, TypeProto, ValueInfoProto,
 };
-use crate::parameters::Parameters;
+use crate::parameters::{ParameterKind, Parameters};
 
 /// Name of a value: an input, a weight, or what an operation gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,23 +53,33 @@ pub enum Attribute {
 
 /// A graph of ONNX operations.
 pub struct Graph {
-    /// Names of the model's parameters and buffers.
-    parameters: HashMap<TensorId, String>,
+    /// Names of the model's parameters and buffers, and which they are.
+    parameters: HashMap<TensorId, (String, ParameterKind)>,
     proto: GraphProto,
     /// Number of operations of each operator within the module that is written.
     counts: HashMap<&'static str, usize>,
     /// Name of the module that is written; empty outside of all.
     module: String,
-    /// Weights by their names: a weight that two layers share is one.
-    weights: Vec<(String, Tensor)>,
+    /// A weight that two layers share is one.
+    weights: Vec<GraphWeight>,
     known: HashMap<String, Value>,
+}
+
+/// A weight of a graph.
+pub(super) struct GraphWeight {
+    pub(super) name: String,
+    pub(super) tensor: Tensor,
+    /// Of what is computed of the model's tensors: a buffer.
+    pub(super) kind: ParameterKind,
 }
 
 impl Graph {
     /// Creates an empty graph, for a model with these parameters.
     pub fn new(parameters: &Parameters) -> Graph {
-        let named = parameters.iter();
-        let named = named.map(|parameter| (parameter.tensor().id(), parameter.name().to_owned()));
+        let named = parameters.iter().map(|parameter| {
+            let name = parameter.name().to_owned();
+            (parameter.tensor().id(), (name, parameter.kind()))
+        });
         Graph {
             parameters: named.collect(),
             proto: GraphProto {
@@ -97,13 +107,17 @@ impl Graph {
 
     /// A parameter or buffer of the model, under its own name; another tensor under one made for it. Its elements become `f32`.
     pub fn weight(&mut self, tensor: &Tensor) -> Value {
-        let name = self.parameters.get(&tensor.id()).cloned();
-        let name = name.unwrap_or_else(|| self.place("table"));
+        let known = self.parameters.get(&tensor.id()).cloned();
+        let (name, kind) = known.unwrap_or_else(|| (self.place("table"), ParameterKind::Buffer));
         if let Some(value) = self.known.get(&name) {
             return value.clone();
         }
         let value = Value(name.clone());
-        self.weights.push((name.clone(), tensor.detach()));
+        self.weights.push(GraphWeight {
+            name: name.clone(),
+            tensor: tensor.detach(),
+            kind,
+        });
         self.known.insert(name, value.clone());
         value
     }
@@ -304,7 +318,7 @@ impl Graph {
     }
 
     /// The graph without its weights, and these.
-    pub(super) fn finish(self) -> (GraphProto, Vec<(String, Tensor)>) {
+    pub(super) fn finish(self) -> (GraphProto, Vec<GraphWeight>) {
         (self.proto, self.weights)
     }
 }

@@ -1,7 +1,7 @@
 //! Models as graphs of ONNX (opset 20), for other programs.
 //!
 //! **Parts.** `graph`: a graph while it is made. `file`: the file, and one beside it for weights that don't fit into it. `proto`: the
-//! messages that both consist of.
+//! messages that both consist of. `pytorch`: a graph as a module of `PyTorch`.
 //!
 //! **Flow.** [`Layer::onnx`](crate::Layer::onnx) adds a layer's operations; a layer that has none is an error that names it.
 //! Operations are ONNX's own: none of a runtime's. Sizes of the batch and of sequences stay free.
@@ -9,9 +9,11 @@
 mod file;
 mod graph;
 mod proto;
+mod pytorch;
 
 pub use file::OnnxModel;
 pub use graph::{Attribute, Dimension, ElementType, Graph, Value};
+pub use pytorch::PytorchModel;
 
 /// Why a model can't be written.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,14 @@ pub enum OnnxError {
     Layer {
         /// Name of the module, empty for a layer without a name.
         module: String,
+        /// Why not.
+        reason: String,
+    },
+    /// An operation that isn't known in `PyTorch`.
+    #[error("the operation `{operation}` can't be written for PyTorch: {reason}")]
+    Operation {
+        /// Its name in the graph.
+        operation: String,
         /// Why not.
         reason: String,
     },

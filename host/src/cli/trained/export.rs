@@ -10,7 +10,7 @@ use crate::cli::show::output;
 use crate::cli::trained::TrainedArgs;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
-use crate::model_directory::{TrainedModel, TransformersExportError};
+use crate::model_directory::{ExportedDirectory, ModelExportError, TrainedModel};
 use crate::nn::onnx::{OnnxError, OnnxModel};
 use crate::session::{StartFailure, TaskBuilder};
 
@@ -22,7 +22,7 @@ pub(in crate::cli) struct ExportArgs {
     /// Format of what is written.
     #[arg(long, value_enum, default_value_t = ExportFormat::Onnx)]
     format: ExportFormat,
-    /// File to write, where an existing one is replaced; for `transformers` a directory, new or empty.
+    /// File to write, where an existing one is replaced; for other formats a directory, new or empty.
     #[arg(long, value_name = "PATH")]
     output: PathBuf,
 }
@@ -34,6 +34,8 @@ enum ExportFormat {
     Onnx,
     /// A directory as `transformers` writes it, of a model of that kind.
     Transformers,
+    /// A directory with a module of PyTorch, `model.py`, which is made of the same operations as ONNX's graph, and its weights.
+    Pytorch,
 }
 
 pub(in crate::cli) fn export(
@@ -49,7 +51,12 @@ pub(in crate::cli) fn export(
     };
     let written = match arguments.format {
         ExportFormat::Onnx => arguments.write_onnx(&model),
-        ExportFormat::Transformers => arguments.write_transformers(&model),
+        ExportFormat::Transformers => {
+            ExportArgs::write_directory(model.write_transformers(&arguments.output))
+        }
+        ExportFormat::Pytorch => {
+            ExportArgs::write_directory(model.write_pytorch(&arguments.output))
+        }
     };
     let written = written.map_err(|problem| arguments.failure(problem))?;
     for (path, bytes) in written {
@@ -61,7 +68,7 @@ pub(in crate::cli) fn export(
 /// Why a model can't be exported.
 enum ExportProblem {
     Onnx(OnnxError),
-    Transformers(TransformersExportError),
+    Directory(ModelExportError),
     File(io::Error),
 }
 
@@ -82,17 +89,17 @@ impl ExportArgs {
             ExportProblem::File(error) => {
                 Diagnostic::new(format!("can't write `{output}`: {error}"))
             }
-            ExportProblem::Transformers(error) => {
+            ExportProblem::Directory(error) => {
                 let hint = match &error {
-                    TransformersExportError::Kind => {
-                        Some("`--format onnx` takes models of all kinds")
-                    }
-                    TransformersExportError::Exists(_) => {
+                    ModelExportError::Kind => Some(
+                        "`--format pytorch` takes models of all kinds, as does `--format onnx`",
+                    ),
+                    ModelExportError::Exists(_) => {
                         Some("`--output` names a new directory, or an empty one")
                     }
                     _ => None,
                 };
-                let problem = format!("can't write a model of `transformers`: {error}");
+                let problem = format!("can't write the model: {error}");
                 let diagnostic = Diagnostic::new(problem);
                 match hint {
                     Some(hint) => diagnostic.hint(hint),
@@ -103,9 +110,11 @@ impl ExportArgs {
         StartFailure::usage(vec![diagnostic])
     }
 
-    fn write_transformers(&self, model: &TrainedModel) -> Result<WrittenFiles, ExportProblem> {
-        let written = model.write_transformers(&self.output);
-        let written = written.map_err(ExportProblem::Transformers)?;
+    /// Shows what a user of the directory has to know.
+    fn write_directory(
+        written: Result<ExportedDirectory, ModelExportError>,
+    ) -> Result<WrittenFiles, ExportProblem> {
+        let written = written.map_err(ExportProblem::Directory)?;
         let notes: Vec<Diagnostic> = written.notes.into_iter().map(Diagnostic::warning).collect();
         output::diagnostics(&notes);
         Ok(written.files)

@@ -28,6 +28,10 @@ pub(in crate::cli) struct GenerateArgs {
     /// File with a prompt in each line.
     #[arg(long, value_name = "FILE")]
     prompts: Option<PathBuf>,
+    /// Takes each prompt as a user's message, which the chat template of the model's data makes a conversation of; writes the answer
+    /// alone, up to what ends it there.
+    #[arg(long)]
+    chat: bool,
     /// Most tokens after each prompt.
     #[arg(long, value_name = "N", default_value_t = 200)]
     tokens: usize,
@@ -93,7 +97,7 @@ pub(in crate::cli) fn generate(
     arguments: &GenerateArgs,
     tasks: &dyn TaskBuilder,
 ) -> Result<u8, StartFailure> {
-    let options = GenerationOptions {
+    let mut options = GenerationOptions {
         tokens: arguments.tokens,
         sampling: arguments.sampling(),
         seed: arguments.seed,
@@ -109,19 +113,18 @@ pub(in crate::cli) fn generate(
         let hint = "give the directory of a run, or of a checkpoint, in the manifest's place";
         return Err(usage(Diagnostic::new(problem).hint(hint)));
     };
-    let _precision = model.precision().begin();
+    let _precision = model.precision().begin(model.device());
     let generator = Generator::of(&model).map_err(|error| failed(&error))?;
-    let tokens = prompts.iter().zip(1..);
-    let tokens = tokens.map(|(prompt, number)| generator.tokens_of(prompt, number));
-    let tokens: Vec<Vec<u32>> = tokens
-        .collect::<Result<_, _>>()
-        .map_err(|error| failed(&error))?;
+    let tokens = arguments.tokens_of(&prompts, &generator, &mut options.stop);
+    let tokens = tokens.map_err(|error| failed(&error))?;
     let is_shown = match arguments.format {
         Some(format) => format == GenerateFormat::Text,
         None => prompts.len() == 1,
     };
     if let ([prompt], true) = (prompts.as_slice(), is_shown) {
-        output::part(prompt);
+        if !arguments.chat {
+            output::part(prompt);
+        }
         let written = generator.write(&tokens, &options, |_, text| {
             output::part(text);
             output::is_open()
@@ -136,6 +139,7 @@ pub(in crate::cli) fn generate(
         .zip(&written.map_err(|error| failed(&error))?)
     {
         if is_shown {
+            let prompt = if arguments.chat { "" } else { prompt };
             output::block(&format!("{prompt}{}\n", text.text));
         } else {
             output::json_line(&Line { prompt, text });
@@ -153,6 +157,26 @@ impl GenerateArgs {
             min_p: self.min_p,
             repetition_penalty: self.repetition_penalty,
         }
+    }
+
+    /// Tokens of the prompts; texts that end answers are added to `stop`.
+    fn tokens_of(
+        &self,
+        prompts: &[String],
+        generator: &Generator<'_>,
+        stop: &mut Vec<String>,
+    ) -> Result<Vec<Vec<u32>>, GenerateError> {
+        let mut tokens = Vec::with_capacity(prompts.len());
+        for (prompt, number) in prompts.iter().zip(1..) {
+            if !self.chat {
+                tokens.push(generator.tokens_of(prompt, number)?);
+                continue;
+            }
+            let (question, end) = generator.question(prompt, number)?;
+            tokens.push(question);
+            stop.extend(end.filter(|end| !stop.contains(end)));
+        }
+        Ok(tokens)
     }
 
     fn all_prompts(&self) -> Result<Vec<String>, StartFailure> {

@@ -39,6 +39,12 @@ pub enum GenerateError {
          makes it look back only"
     )]
     LooksAhead,
+    /// Messages are given to a model that knows no conversations.
+    #[error(
+        "the model was not trained on conversations: its data have no chat template that would make a text of a message. Give the whole \
+         text as the prompt"
+    )]
+    NoChat,
     /// A prompt is empty.
     #[error("prompt {0} is empty: the model needs a token to begin with")]
     EmptyPrompt(usize),
@@ -154,10 +160,39 @@ impl<'a> Generator<'a> {
     ///
     /// If it is empty, or has characters that the vocabulary lacks.
     pub fn tokens_of(&self, prompt: &str, number: usize) -> Result<Vec<u32>, GenerateError> {
+        self.encoded(prompt, number, true)
+    }
+
+    /// Tokens of a conversation up to the answer to a user's message, and the text that ends an answer, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the model was not trained on conversations, or their template fails.
+    pub fn question(
+        &self,
+        message: &str,
+        number: usize,
+    ) -> Result<(Vec<u32>, Option<String>), GenerateError> {
+        let question = self.text.question(message).ok_or(GenerateError::NoChat)?;
+        let question = question.map_err(|problem| GenerateError::Prompt {
+            prompt: number,
+            problem,
+        })?;
+        // The template itself writes what begins a text.
+        let tokens = self.encoded(&question.text, number, false)?;
+        Ok((tokens, question.end))
+    }
+
+    fn encoded(
+        &self,
+        prompt: &str,
+        number: usize,
+        is_whole: bool,
+    ) -> Result<Vec<u32>, GenerateError> {
         if prompt.is_empty() {
             return Err(GenerateError::EmptyPrompt(number));
         }
-        let tokens = self.text.encode(prompt);
+        let tokens = self.text.encode(prompt, is_whole);
         tokens.map_err(|problem| GenerateError::Prompt {
             prompt: number,
             problem,

@@ -5,7 +5,7 @@
 //! - `description`: `model.json`, with the facts and the sizes and hashes of all other files.
 //! - `write`: the directory [`MODEL`] that a run leaves, for its kept weights. `readme`: its page for people.
 //! - `saved_model`: a model that was saved so, or in a checkpoint, and the one that is built of it.
-//! - `transformers`: such a model as a directory of that library.
+//! - `export`: such a model as a directory of another library.
 //! - `error`: [`ModelDirectoryError`].
 //!
 //! **Flow.** At a run's end [`write()`] puts all files into a new directory, which then takes the place of an earlier one at
@@ -16,17 +16,17 @@
 
 mod description;
 mod error;
+mod export;
 mod facts;
 mod readme;
 mod saved_model;
-mod transformers;
 mod write;
 
 use description::DESCRIPTION;
 pub use error::ModelDirectoryError;
+pub use export::{ExportedDirectory, ModelExportError};
 pub use facts::ModelFacts;
 pub use saved_model::{SavedModel, TrainedModel};
-pub use transformers::{TransformersDirectory, TransformersExportError};
 pub use write::{Trained, write};
 
 /// Name of the directory in that of a run.

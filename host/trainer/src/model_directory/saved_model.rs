@@ -15,11 +15,16 @@ use crate::checkpoint::{self, Weights};
 use crate::data::csv::{LARGEST_ROWS, ROWS, SplitRows};
 use crate::data::{Batch, Dataset, Preprocessing, Splits};
 use crate::loss::LossConfig;
-use crate::nn::onnx::{Attribute, Dimension, ElementType, Graph, OnnxError, OnnxModel};
+use crate::nn::onnx::{
+    Attribute, Dimension, ElementType, Graph, OnnxError, OnnxModel, PytorchModel,
+};
 use crate::nn::{MemoryBudget, Model, Network, Pass, Precision, Signal, Targets};
 use crate::parameters::Parameters;
 use crate::task::Supervised;
 use crate::weights::{self, Comparison, RESULTS};
+
+/// Name of a graph's output: scores of classes or numbers.
+const OUTPUT: &str = "output";
 
 /// A model that was saved with what was learnt from its data.
 pub struct SavedModel {
@@ -192,7 +197,12 @@ impl SavedModel {
             );
             return Err(misfit(&self.directory, problem));
         }
-        let mut parameters = Parameters::new(0, DType::F32, &Device::Cpu);
+        // What isn't read is as a run begins with it.
+        let mut parameters = if strict {
+            Parameters::zeros(DType::F32, &Device::Cpu)
+        } else {
+            Parameters::new(0, DType::F32, &Device::Cpu)
+        };
         let network = model.build(&mut parameters, &inputs, &targets);
         let network = network.map_err(unbuilt)?;
         let comparison = weights::set_all(path, weights.tensors, &parameters, strict)?;
@@ -259,13 +269,25 @@ impl TrainedModel {
     ///
     /// An error of candle.
     pub fn forward_batch(&self, batch: &Batch) -> candle_core::Result<Tensor> {
+        self.forward_batch_in(batch, &mut Pass::evaluation())
+    }
+
+    /// As [`forward_batch`](TrainedModel::forward_batch), in a pass that has begun.
+    ///
+    /// # Errors
+    ///
+    /// An error of candle.
+    pub fn forward_batch_in(
+        &self,
+        batch: &Batch,
+        pass: &mut Pass<'_>,
+    ) -> candle_core::Result<Tensor> {
         let device = self.device();
         let named = batch.named.iter();
         let named = named.map(|(name, input)| Ok((name.clone(), input.to_device(device)?)));
-        let mut pass = Pass::evaluation();
         pass.set_named_inputs(Arc::new(named.collect::<candle_core::Result<_>>()?));
         pass.set_visibility(batch.visibility.clone());
-        self.outputs(&batch.inputs.to_device(device)?, &mut pass)
+        self.outputs(&batch.inputs.to_device(device)?, pass)
     }
 
     /// Returns the outputs for inputs that are whole and alone, on the model's device: without padding, or named inputs beside them.
@@ -291,7 +313,7 @@ impl TrainedModel {
         &self.network
     }
 
-    /// Returns the model with its preprocessing as a graph of ONNX.
+    /// The model with its preprocessing as a graph of ONNX.
     ///
     /// Its outputs are `output`, numbers in the data's own units or a score for each class, and for classes `probabilities`. Facts
     /// beside the graph are `inputs`, what they mean, and `classes` or `targets`, their names, as JSON.
@@ -300,6 +322,22 @@ impl TrainedModel {
     ///
     /// If ONNX's operations can't say a layer or the preprocessing.
     pub fn onnx(&self) -> Result<OnnxModel, OnnxError> {
+        let (graph, facts) = self.graph()?;
+        Ok(OnnxModel::of(graph, &facts))
+    }
+
+    /// The model with its preprocessing as a module of `PyTorch`, which gives numbers in the data's own units or a score for each class.
+    ///
+    /// # Errors
+    ///
+    /// As [`onnx`](Self::onnx), of whose operations it is made.
+    pub fn pytorch(&self) -> Result<PytorchModel, OnnxError> {
+        let (graph, facts) = self.graph()?;
+        PytorchModel::of(graph, OUTPUT, &facts)
+    }
+
+    /// The graph of both, and facts about it.
+    fn graph(&self) -> Result<(Graph, [(&'static str, String); 2]), OnnxError> {
         let mut graph = Graph::new(&self.parameters);
         let x = self.preprocessing.onnx(&mut graph)?;
         let mut y = self.network.onnx(&mut graph, &x)?;
@@ -314,16 +352,20 @@ impl TrainedModel {
                 vec![batch, Dimension::Free("length"), width]
             }
             Targets::Class(_) | Targets::Numbers(_) => vec![batch, width],
+            Targets::None => {
+                let sizes = self.output_shape().into_iter().map(Dimension::Fixed);
+                std::iter::once(batch).chain(sizes).collect()
+            }
         };
         let names = targets.names();
-        let key = if let Targets::Numbers(_) = &targets {
+        let key = if let Targets::Numbers(_) | Targets::None = &targets {
             "targets"
         } else {
             let likely = graph.node("Softmax", &[&y], &[("axis", Attribute::Int(-1))]);
             graph.output(&likely, "probabilities", ElementType::Float, &shape);
             "classes"
         };
-        graph.output(&y, "output", ElementType::Float, &shape);
+        graph.output(&y, OUTPUT, ElementType::Float, &shape);
         let inputs =
             self.preprocessing.describe_inputs().into_iter().map(
                 |input| json!({"name": input.name, "kind": input.kind, "values": input.values}),
@@ -333,7 +375,17 @@ impl TrainedModel {
             ("inputs", json!(inputs).to_string()),
             (key, json!(names).to_string()),
         ];
-        Ok(OnnxModel::of(graph, &facts))
+        Ok((graph, facts))
+    }
+
+    /// Shape of the outputs for a sample.
+    fn output_shape(&self) -> Vec<usize> {
+        let layers = self
+            .network
+            .summary()
+            .map_or(&[][..], |summary| &summary.layers);
+        let last = layers.iter().rfind(|layer| layer.depth == 0);
+        last.map_or_else(Vec::new, |layer| layer.output.clone())
     }
 
     /// Architecture, and how it computed.

@@ -29,6 +29,18 @@ pub(crate) struct WrittenTensor<T> {
     pub(crate) from: T,
 }
 
+impl WrittenTensor<Tensor> {
+    /// A tensor with what it is written from.
+    pub(crate) fn of(name: &str, tensor: Tensor) -> WrittenTensor<Tensor> {
+        WrittenTensor {
+            name: name.to_owned(),
+            dtype: tensor.dtype().into(),
+            shape: tensor.dims().to_vec(),
+            from: tensor,
+        }
+    }
+}
+
 impl<'a> Written<&'a Tensor> {
     /// Prepares a file of tensors that are in memory.
     pub(crate) fn new(

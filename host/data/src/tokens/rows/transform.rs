@@ -15,7 +15,7 @@ use crate::dataset::input::InputDescription;
 use crate::error::TokensError;
 use crate::tokens::TokensTransform;
 use crate::tokens::cached::kept_in;
-use crate::tokens::tokenizer::chat::ChatTemplate;
+use crate::tokens::tokenizer::chat::{ChatQuestion, ChatTemplate};
 use crate::tokens::tokenizer::config_file::tokenizer_config;
 use crate::{DataError, Dataset, Targets};
 
@@ -94,6 +94,16 @@ impl RowsTransform {
     pub(crate) fn tokenizer_config(&self) -> Option<Value> {
         let (tokenizer, end) = (self.tokens.tokenizer()?, self.tokens.end());
         Some(tokenizer_config(tokenizer, end, self.chat.as_ref()))
+    }
+
+    /// A user's message as the chat template has it; none if there is no template.
+    ///
+    /// # Errors
+    ///
+    /// If the template fails.
+    pub fn question(&self, message: &str) -> Option<Result<ChatQuestion, String>> {
+        let chat = self.chat.as_ref()?;
+        Some(chat.question(message))
     }
 
     /// Whether tokens are predicted, not classes.

@@ -111,6 +111,11 @@ fn documents_are_kept_apart() {
     assert!(batch.visibility.is_some());
     let ignored = TokenTargets::IGNORED;
     assert_eq!(samples(plain.as_ref(), 0)[0].1, [2, 9, ignored, 9]);
+    // So are those that the trained model is given.
+    let others = data.preprocessing.open(&directory.path().join("a.bin"));
+    let others = others.expect("tokens").samples;
+    let batch = others.gather(&[0], 0).expect("a batch");
+    assert!(batch.visibility.is_some());
 }
 
 #[test]

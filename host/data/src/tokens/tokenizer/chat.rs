@@ -10,7 +10,7 @@ use minijinja::value::{Serde, Value as Jinja, from_args};
 use minijinja::{Environment, Error, ErrorKind, State, context};
 use sconce_base::regular_file::read_at_most;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::{DataError, TokensError, unreadable};
 use crate::files::data_files::note;
@@ -43,6 +43,18 @@ pub(in crate::tokens) struct ChatTemplate {
     pub(in crate::tokens) eos_token: Option<String>,
 }
 
+/// Stands for an answer whose end is looked for.
+const ANSWER: &str = "answer";
+
+/// A message of a user as a model of conversations has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatQuestion {
+    /// The text up to where the answer begins.
+    pub text: String,
+    /// What the template writes after an answer, without space around it, if it writes anything.
+    pub end: Option<String>,
+}
+
 /// A part of a conversation's text, and whether it is learnt.
 pub(in crate::tokens) type Segment = (String, bool);
 
@@ -58,13 +70,21 @@ impl ChatTemplate {
         } else {
             (Some(read(file)?), read_beside(file, TEMPLATE)?)
         };
-        ChatTemplate::of(&config.unwrap_or_else(|| b"{}".to_vec()), template).map_err(|problem| {
-            TokensError::Tokenizer {
-                file: file.to_owned(),
-                problem,
-            }
-            .into()
-        })
+        // The one with the template, if that has a file of its own.
+        let own = match &template {
+            Some(_) if !is_jinja => file.with_file_name(TEMPLATE),
+            _ => file.to_owned(),
+        };
+        let config = config.unwrap_or_else(|| b"{}".to_vec());
+        let unfit = |file: &Path, problem| TokensError::Tokenizer {
+            file: file.to_owned(),
+            problem,
+        };
+        let found = ChatTemplate::of(&config, template).map_err(|problem| unfit(file, problem))?;
+        found
+            .environment()
+            .map_err(|problem| unfit(&own, problem))?;
+        Ok(found)
     }
 
     /// Takes the content of a `tokenizer_config.json`, and of a file of Jinja, which counts instead of the template there.
@@ -85,15 +105,29 @@ impl ChatTemplate {
             let text = token.as_str().or_else(|| token["content"].as_str());
             text.map(str::to_owned)
         };
-        let found = ChatTemplate {
+        Ok(ChatTemplate {
             template: (file.transpose()?.or_else(in_config)).ok_or(
                 "it has no `chat_template`, by which `messages` become text, and no `chat_template.jinja` is beside it",
             )?,
             bos_token: token("bos_token"),
             eos_token: token("eos_token"),
-        };
-        found.environment().map(drop)?;
-        Ok(found)
+        })
+    }
+
+    /// The text of a user's message, up to where its answer begins.
+    pub(in crate::tokens) fn question(&self, message: &str) -> Result<ChatQuestion, String> {
+        let environment = self.environment()?;
+        let asked = json!({"role": "user", "content": message});
+        let text = self.render(&environment, std::slice::from_ref(&asked), true)?;
+        let answer = json!({"role": "assistant", "content": ANSWER});
+        let answered = self.render(&environment, &[asked, answer], false)?;
+        let rest = answered.strip_prefix(text.as_str());
+        let end = rest.and_then(|rest| rest.split_once(ANSWER));
+        let end = end.map(|(_, end)| end.trim().to_owned());
+        Ok(ChatQuestion {
+            text,
+            end: end.filter(|end| !end.is_empty()),
+        })
     }
 
     /// The texts of a conversation, of which the assistant's answers are learnt.

@@ -22,6 +22,8 @@ use fancy_regex::Regex;
 use sconce_base::regular_file::read_at_most;
 use serde_json::Value;
 
+pub use chat::ChatQuestion;
+
 use super::vocabulary_source::MOST;
 use crate::ContentHash;
 use crate::error::{DataError, TokensError, unreadable};

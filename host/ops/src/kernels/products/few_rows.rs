@@ -3,8 +3,11 @@
 //! They multiply once or a few times for each element of the matrix, so they take as long as reading it from memory does: it is
 //! read once, in its own order, by all threads, and nothing is packed.
 //!
-//! **Bits.** Each element of the product is summed in an order of its own, which depends on the depth and on the matrix's order
-//! alone: not on how columns are divided among threads, and not on the other rows.
+//! A matrix that lies row after row is read whole rows at a time: a memory's throughput is a tenth to a third lower for parts of rows.
+//! Threads therefore share its depth, and their sums are added in the end; a matrix with long rows is cut between its columns.
+//!
+//! **Bits.** Each element of the product is summed in an order of its own, which depends on the matrix's shape and order alone: not on
+//! how many threads there are, and not on the other rows.
 
 use std::ops::Range;
 
@@ -25,8 +28,17 @@ pub(crate) enum StreamedMatrix<'a, T> {
     Rows(&'a [T]),
 }
 
-/// Largest number of columns that are summed together where the matrix lies row after row: their sums stay in the L1 cache.
-const SUMMED_COLUMNS: usize = 512;
+/// Largest number of columns of a matrix, row after row, whose depth is shared among threads.
+const LONGEST_ROW: usize = 4096;
+
+/// Sums of elements of the product that stay in the caches while a matrix is read row after row.
+const SUMS: usize = 8192;
+
+/// Parts of the depth, if it is large enough. More threads than that have nothing to do.
+const DEPTH_PARTS: usize = 16;
+
+/// Least rows of the matrix in a part of the depth.
+const PART_ROWS: usize = 32;
 
 /// Chunks of each thread where the matrix lies column after column: a thread that is interrupted leaves the rest to others.
 const UNITS: usize = 8;
@@ -47,12 +59,31 @@ pub(crate) fn multiply_few_rows<T: Number>(
         && elements.len() == depth * columns
         && row.is_none_or(|row| row.len() == columns);
     assert!(fits, "the matrices of a product don't fit");
+    match right {
+        StreamedMatrix::Columns(right) => {
+            by_columns([rows, depth, columns], row, UNITS, |y, part| {
+                add_dots(y, left, right, depth, part);
+            })
+        }
+        StreamedMatrix::Rows(right) if columns > LONGEST_ROW => {
+            let units = columns.div_ceil(region::parts(2 * rows * depth * columns) * LONGEST_ROW);
+            by_columns([rows, depth, columns], row, units, |y, part| {
+                add_rows_times(y, left, right, 0..depth, part);
+            })
+        }
+        StreamedMatrix::Rows(right) => by_depth(left, right, [rows, depth, columns], row),
+    }
+}
+
+/// The product by threads of which each has some columns; `add` adds those of all rows, row after row, to what is there.
+fn by_columns<T: Number>(
+    [rows, depth, columns]: [usize; 3],
+    row: Option<&[T]>,
+    units: usize,
+    add: impl Fn(&mut [T], Range<usize>) + Sync,
+) -> Vec<T> {
     let threads = region::parts(2 * rows * depth * columns);
     let own = columns.div_ceil(threads);
-    let units = match right {
-        StreamedMatrix::Columns(_) => UNITS,
-        StreamedMatrix::Rows(_) => own.div_ceil(SUMMED_COLUMNS),
-    };
     let size = own.div_ceil(units.max(1)).next_multiple_of(STEP);
     let schedule = Schedule::of_size(threads, columns, size);
     // A chunk has its columns of all rows, row after row.
@@ -63,10 +94,7 @@ pub(crate) fn multiply_few_rows<T: Number>(
                 y.copy_from_slice(&row[columns.clone()]);
             }
         }
-        match right {
-            StreamedMatrix::Columns(right) => add_dots(y, left, right, depth, columns.clone()),
-            StreamedMatrix::Rows(right) => add_rows_times(y, left, right, depth, columns.clone()),
-        }
+        add(y, columns.clone());
         y
     });
     if rows == 1 {
@@ -77,6 +105,36 @@ pub(crate) fn multiply_few_rows<T: Number>(
         for chunk in product.chunks(size * rows) {
             let width = chunk.len() / rows;
             y.extend_from_slice(&chunk[row * width..(row + 1) * width]);
+        }
+    }
+    y
+}
+
+/// The product by threads of which each has parts of the depth.
+fn by_depth<T: Number>(
+    left: &[T],
+    right: &[T],
+    [rows, depth, columns]: [usize; 3],
+    row: Option<&[T]>,
+) -> Vec<T> {
+    let size = rows * columns;
+    let parts = depth.div_ceil(PART_ROWS).min(DEPTH_PARTS);
+    let schedule = Schedule::of_size(region::parts(2 * depth * size), parts, 1);
+    let sums = fill_parts(schedule, UninitRows::new(parts, size), |own, y| {
+        let y = zeros(y);
+        for (part, y) in own.clone().zip(y.chunks_exact_mut(size)) {
+            let own = region::range(depth, AT_ONCE, part, parts);
+            add_rows_times(y, left, right, own, 0..columns);
+        }
+        y
+    });
+    let mut y = match row {
+        Some(row) => row.repeat(rows),
+        None => vec![T::ZERO; size],
+    };
+    for sums in sums.chunks_exact(size) {
+        for (y, &sum) in y.iter_mut().zip(sums) {
+            *y += sum;
         }
     }
     y
@@ -100,27 +158,35 @@ vectorised! {
 const AT_ONCE: usize = 4;
 
 vectorised! {
-    /// Adds the products of rows (depth) and some columns of a matrix that lies row after row, each in the order of the depth.
-    fn add_rows_times<T: Number>(y: &mut [T], left: &[T], right: &[T], depth: usize, columns: Range<usize>) {
-        let (width, all) = (columns.len(), right.len() / depth.max(1));
-        let part = |row: usize| &right[row * all + columns.start..row * all + columns.end];
-        let whole = depth - depth % AT_ONCE;
-        for first in (0..whole).step_by(AT_ONCE) {
-            let [one, two, three, four] = std::array::from_fn(|index| part(first + index));
-            for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
-                let x = &left[first..first + AT_ONCE];
-                let factors = one.iter().zip(two).zip(three.iter().zip(four));
-                for (y, ((&one, &two), (&three, &four))) in y.iter_mut().zip(factors) {
-                    let half = two.times_plus::<FUSED>(x[1], one.times_plus::<FUSED>(x[0], *y));
-                    *y = four.times_plus::<FUSED>(x[3], three.times_plus::<FUSED>(x[2], half));
+    /// Adds the products of rows (all of the depth) and some columns of a matrix that lies row after row, by some of its rows, in their
+    /// order.
+    fn add_rows_times<T: Number>(y: &mut [T], left: &[T], right: &[T], own: Range<usize>, columns: Range<usize>) {
+        let width = columns.len();
+        let rows = y.len() / width.max(1);
+        let (depth, all) = (left.len() / rows.max(1), right.len() * rows / left.len().max(1));
+        // The sums of a block stay in the cache.
+        let block = (SUMS / rows.max(1)).next_multiple_of(STEP);
+        for start in (0..width).step_by(block) {
+            let end = (start + block).min(width);
+            let part = |row: usize| &right[row * all + columns.start + start..row * all + columns.start + end];
+            let whole = own.start + own.len() - own.len() % AT_ONCE;
+            for first in (own.start..whole).step_by(AT_ONCE) {
+                let [one, two, three, four] = std::array::from_fn(|index| part(first + index));
+                for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
+                    let x = &left[first..first + AT_ONCE];
+                    let factors = one.iter().zip(two).zip(three.iter().zip(four));
+                    for (y, ((&one, &two), (&three, &four))) in y[start..end].iter_mut().zip(factors) {
+                        let half = two.times_plus::<FUSED>(x[1], one.times_plus::<FUSED>(x[0], *y));
+                        *y = four.times_plus::<FUSED>(x[3], three.times_plus::<FUSED>(x[2], half));
+                    }
                 }
             }
-        }
-        for row in whole..depth {
-            for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
-                let x = left[row];
-                for (y, &weight) in y.iter_mut().zip(part(row)) {
-                    *y = weight.times_plus::<FUSED>(x, *y);
+            for row in whole..own.end {
+                for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
+                    let x = left[row];
+                    for (y, &weight) in y[start..end].iter_mut().zip(part(row)) {
+                        *y = weight.times_plus::<FUSED>(x, *y);
+                    }
                 }
             }
         }
@@ -157,7 +223,7 @@ mod tests {
     #[test]
     fn products_are_those_of_double_numbers_in_both_orders_and_by_any_number_of_rows() {
         // Several chunks and threads, depths that are no multiples of vectors, and single columns.
-        for (depth, columns) in [(1, 1), (7, 3), (33, 130), (301, 1700), (64, 50)] {
+        for (depth, columns) in [(1, 1), (7, 3), (33, 130), (301, 1700), (64, 50), (9, 4200)] {
             let (all, row) = (elements(FEW_ROWS * depth, 1), elements(columns, 3));
             let right = elements(depth * columns, 2);
             let transposed: Vec<f32> = (0..depth * columns)
@@ -191,14 +257,14 @@ mod tests {
         let (depth, columns) = (77, 200);
         let (left, right) = (elements(depth, 1), elements(depth * columns, 2));
         let mut whole = vec![0.0; columns];
-        add_rows_times(&mut whole, &left, &right, depth, 0..columns);
+        add_rows_times(&mut whole, &left, &right, 0..depth, 0..columns);
         let mut dots = vec![0.0; columns];
         add_dots(&mut dots, &left, &right, depth, 0..columns);
         for cut in [1, 32, 131] {
             let mut parts = vec![0.0; columns];
             let (one, other) = parts.split_at_mut(cut);
-            add_rows_times(one, &left, &right, depth, 0..cut);
-            add_rows_times(other, &left, &right, depth, cut..columns);
+            add_rows_times(one, &left, &right, 0..depth, 0..cut);
+            add_rows_times(other, &left, &right, 0..depth, cut..columns);
             assert_eq!(parts, whole);
             parts.fill(0.0);
             let (one, other) = parts.split_at_mut(cut);

@@ -7,7 +7,7 @@
 use super::sizes::LinearSizes;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
-    BlockScratch, Blocked, Factors, Matrix, PackedRight, add_blocked, add_rows, map_leaving,
+    BlockScratch, Blocked, Factors, Matrix, PackedRight, Terms, add_blocked, add_rows, map_leaving,
     multiply_blocked, multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
 };
 use crate::operations::elementwise::KeptValues;
@@ -24,11 +24,12 @@ const SUMMED: usize = 64;
 pub(crate) struct BlockedLinear {
     sizes: LinearSizes,
     threads: usize,
+    terms: Terms,
 }
 
 impl BlockedLinear {
-    /// A layer by packed blocks, where they are supported and pay.
-    pub(crate) fn of(sizes: LinearSizes) -> Option<BlockedLinear> {
+    /// A layer by packed blocks, where they are supported and pay, whose products are in these terms.
+    pub(crate) fn of(sizes: LinearSizes, terms: Terms) -> Option<BlockedLinear> {
         let LinearSizes {
             rows,
             outputs,
@@ -38,6 +39,7 @@ impl BlockedLinear {
         Blocked::pays(rows, inputs, outputs).then(|| BlockedLinear {
             sizes,
             threads: region::parts(2 * rows * outputs * inputs),
+            terms,
         })
     }
 
@@ -47,6 +49,7 @@ impl BlockedLinear {
         BlockedLinear {
             sizes,
             threads: region::parts(2 * rows * sizes.outputs * sizes.inputs),
+            terms: self.terms,
         }
     }
 
@@ -70,12 +73,14 @@ impl BlockedLinear {
         let left = Matrix::new(x, rows, inputs);
         let right = self.sizes.weight(weight).t();
         if outputs > rows {
-            let is_in_rows = order == WeightOrder::OutputsInputs;
+            let is_in_rows = order == WeightOrder::OutputsInputs && self.terms == Terms::Singles;
             let mut product = if is_in_rows && pays_in_place(rows, inputs, outputs) {
                 multiply_in_place(self.threads, left, right.t(), (bias, rectifies))
             } else {
                 let row = bias;
-                let product = Blocked::new(Factors { left, right, row }).rectified(rectifies);
+                let product = Blocked::new(Factors { left, right, row })
+                    .rectified(rectifies)
+                    .in_terms(self.terms);
                 let [y] = multiply_blocked(self.threads, [Some(product)]);
                 // It was asked for, so it is there.
                 y.unwrap_or_default()
@@ -86,7 +91,7 @@ impl BlockedLinear {
             let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
             return (y, Some(product));
         }
-        let right = PackedRight::new(self.threads, right);
+        let right = PackedRight::new(self.threads, right, self.terms);
         let memory = (
             UninitRows::new(rows, outputs),
             UninitRows::new(rows, if function.is_some() { outputs } else { 0 }),
@@ -155,7 +160,7 @@ impl BlockedLinear {
         let (of_output, x) = (Matrix::new(g, rows, outputs), Matrix::new(x, rows, inputs));
         let (left, right) = self.sizes.of_weight(of_output, x);
         let row = None;
-        Blocked::new(Factors { left, right, row })
+        Blocked::new(Factors { left, right, row }).in_terms(self.terms)
     }
 
     /// The inputs' gradients, from those of the outputs and the weight.
@@ -163,7 +168,7 @@ impl BlockedLinear {
         let left = Matrix::new(g, self.sizes.rows, self.sizes.outputs);
         let right = self.sizes.weight(weight);
         let row = None;
-        Blocked::new(Factors { left, right, row })
+        Blocked::new(Factors { left, right, row }).in_terms(self.terms)
     }
 
     /// Computes the gradients of the product, where they aren't those of the outputs, and of the bias, if there is one.

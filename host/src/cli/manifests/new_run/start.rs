@@ -172,6 +172,7 @@ impl Data {
                 ArrayPlan::of_tensors(&path, target).map(Data::Arrays)
             }
             TaskKind::Array => ArrayPlan::of_npy(&path, target.map(Path::new)).map(Data::Arrays),
+            _ if ending(&path) == "jsonl" => Err(rows_of_texts(&path)),
             _ => {
                 let start = look::FileStart::of(&path)?;
                 if start.bytes.len() < SHORTEST_TEXT {
@@ -301,6 +302,18 @@ fn guess(path: &Path) -> TaskKind {
         "npy" | "safetensors" => TaskKind::Array,
         _ => TaskKind::Text,
     }
+}
+
+/// Rows of texts are classified or answered by a model that brings its tokenizer, which nothing here can choose.
+fn rows_of_texts(path: &Path) -> Diagnostic {
+    let problem = format!(
+        "`{}` has rows of texts, for which a manifest also names a tokenizer and a model that goes with it",
+        path.display()
+    );
+    Diagnostic::new(problem).hint(
+        "`docs/tutorial-classification.md` and `docs/tutorial-instructions.md` have such manifests whole; `docs/data-tokens.md` says what \
+         rows may look like",
+    )
 }
 
 /// The lower-case extension of a file's name without `.gz`; empty if it has none.

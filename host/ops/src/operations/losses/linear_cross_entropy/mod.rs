@@ -25,6 +25,8 @@ use crate::autograd::constants::seen;
 use crate::autograd::custom_gradient::Output;
 use crate::autograd::tape::{apply2, apply3, is_recording, keeps};
 use crate::choice::is_chosen;
+use crate::choice::rounded_products::product_terms;
+use crate::kernels::Terms;
 use crate::operations::linear::{BlockedLinear, LinearSizes, linear_with};
 use crate::options::{CrossEntropyTerms, WeightOrder};
 use crate::storage::{new_tensor, ready, stored};
@@ -42,15 +44,16 @@ pub struct LinearParameters {
 }
 
 /// Whether [`linear_cross_entropy`] computes the outputs of these inputs some rows at a time: where they are many, `f32`, on the CPU,
-/// and computed by packed blocks.
+/// not rounded, and computed by packed blocks.
 pub fn is_in_parts(x: &Tensor, layer: &LinearParameters) -> bool {
     let weight = &layer.weight;
-    if is_chosen(x) || [x, weight].iter().any(|it| it.dtype() != DType::F32) {
+    let is_plain = product_terms() == Terms::Singles && !is_chosen(x);
+    if !is_plain || [x, weight].iter().any(|it| it.dtype() != DType::F32) {
         return false;
     }
     let sizes = LinearSizes::of(x.dims(), weight.dims(), layer.order);
     sizes.is_ok_and(|sizes| {
-        are_many(sizes.rows, sizes.outputs) && BlockedLinear::of(sizes).is_some()
+        are_many(sizes.rows, sizes.outputs) && BlockedLinear::of(sizes, Terms::Singles).is_some()
     })
 }
 

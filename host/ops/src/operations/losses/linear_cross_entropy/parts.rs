@@ -5,7 +5,7 @@ use std::ops::Range;
 use candle_core::{Result, Tensor, bail};
 
 use crate::kernels::fill::{Rows, Schedule, fill_parts};
-use crate::kernels::region;
+use crate::kernels::{Terms, region};
 use crate::operations::linear::{BlockedLinear, LinearSizes};
 use crate::operations::losses::target_rows::{RowTerms, TargetRows};
 use crate::options::WeightOrder;
@@ -146,7 +146,7 @@ impl LayerNumbers<'_> {
         each: Each<'_>,
     ) -> Result<(f32, LayerGradients)> {
         let LinearSizes { rows, outputs, .. } = self.sizes;
-        let Some(layer) = BlockedLinear::of(self.sizes) else {
+        let Some(layer) = BlockedLinear::of(self.sizes, Terms::Singles) else {
             bail!("a linear layer is not computed by packed blocks")
         };
         let terms = RowTerms::<f32>::of(targets);

@@ -6,10 +6,9 @@ use std::path::Path;
 use candle_core::Tensor;
 use serde_json::{Value, json};
 
-use super::files::{Files, write};
 use super::*;
 use crate::nn::Targets;
-use crate::weights::tests::transformers::{Built, built, directory};
+use crate::weights::tests::transformers::{Built, built, directory as fixture};
 use crate::weights::{self, Renames};
 
 fn weights_in(directory: &Path) -> BTreeMap<String, Tensor> {
@@ -46,13 +45,7 @@ fn what_transformers_wrote_is_written_as_it_was() {
             targets,
         } = built(name);
         let family = config.family_names();
-        let read = weights::load_as(
-            &directory(name),
-            &parameters,
-            true,
-            &Renames::new(),
-            &family,
-        );
+        let read = weights::load_as(&fixture(name), &parameters, true, &Renames::new(), &family);
         read.expect(name);
         let ModelConfig::Transformers(config) = config else {
             panic!("{name} is of another kind");
@@ -66,8 +59,9 @@ fn what_transformers_wrote_is_written_as_it_was() {
             tokenizer_config: None,
         };
         let output = place.path().join(name);
-        write(&output, &files).expect(name);
-        let (ours, theirs) = (weights_in(&output), weights_in(&directory(name)));
+        let written = directory::write(&output, |directory| fill(directory, &files));
+        written.expect(name);
+        let (ours, theirs) = (weights_in(&output), weights_in(&fixture(name)));
         let names = |of: &BTreeMap<String, Tensor>| of.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&ours), names(&theirs), "{name}");
         for (weight, theirs) in theirs {
@@ -84,7 +78,7 @@ fn what_transformers_wrote_is_written_as_it_was() {
             assert_eq!(numbers(ours), numbers(&theirs), "{name}: {weight}");
         }
         let ours = object(&output.join("config.json"));
-        let theirs = object(&directory(name).join("config.json"));
+        let theirs = object(&fixture(name).join("config.json"));
         for key in ["architectures", "model_type", "vocab_size", "dtype"] {
             assert_eq!(ours[key], theirs[key], "{name}: {key}");
         }
@@ -171,10 +165,7 @@ fn a_directory_that_is_not_empty_is_left_alone() {
     fs_err::create_dir(&empty).expect("a directory");
     write(&empty, &files).expect("written");
     let error = write(&empty, &files).expect_err("there is one");
-    assert!(
-        matches!(error, TransformersExportError::Exists(_)),
-        "{error}"
-    );
+    assert!(matches!(error, ModelExportError::Exists(_)), "{error}");
     let file = empty.join("config.json");
     write(&file, &files).expect_err("a file");
     let left = fs_err::read_dir(place.path()).expect("a directory");
