@@ -12,7 +12,7 @@ use sconce::task::{Supervised, Task};
 use sconce_plugin_api::prelude::*;
 use sconce_tests::Workplace;
 use sconce_tests::in_process::{bits, linked, train_with};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// So many that 128 rows of logits are 64 MiB.
 const VOCABULARY: u32 = 1 << 17;
@@ -31,15 +31,14 @@ impl Hook for Looker {
 
     fn after_loss(&mut self, task: &mut AfterLoss<'_>) -> Result<()> {
         let outputs = task.outputs()?;
-        let shape = [2, i64::from(CONTEXT), i64::from(VOCABULARY)];
-        assert_eq!(outputs.shape(), shape);
+        let shape = [i64::from(CONTEXT), i64::from(VOCABULARY)];
+        assert!(outputs.shape().ends_with(&shape), "they are others");
         Ok(())
     }
 }
 
 /// A head, tied or of its own, over embeddings of tokens, with a loss and metrics.
-fn task(head: &serde_json::Value, loss: &serde_json::Value) -> Supervised {
-    let place = Workplace::new(&[]);
+fn task(place: &Workplace, head: &Value, loss: &Value) -> Supervised {
     let tokens = (0..8 * CONTEXT + 1).map(|index| index * 7919 % VOCABULARY);
     let bytes: Vec<u8> = tokens.flat_map(u32::to_le_bytes).collect();
     std::fs::write(place.path("tokens.bin"), bytes).expect("a file");
@@ -48,7 +47,7 @@ fn task(head: &serde_json::Value, loss: &serde_json::Value) -> Supervised {
         "val": {"fraction": 0.3},
     }))
     .expect("a config");
-    let data = data::load(&data, place.path(""), 5).expect("data");
+    let data = data::load(&data, &place.path(""), 5).expect("data");
     let model: ModelConfig = serde_json::from_value(json!({"kind": "sequential", "layers": [
         {"kind": "embedding", "name": "wte", "width": 16},
         {"kind": "layer-norm", "name": "norm"},
@@ -87,13 +86,14 @@ fn trained(mut task: Supervised, accumulate: usize, looks: bool) -> (Vec<u32>, S
 
 #[test]
 fn a_hook_that_looks_at_outputs_does_not_change_a_bit() {
+    let place = Workplace::new(&[]);
     let tied = json!({"kind": "linear", "name": "head", "tied": "wte", "bias": false});
     let own = json!({"kind": "linear", "name": "head"});
     let plain = json!({"kind": "cross-entropy"});
     let smoothed = json!({"kind": "cross-entropy", "label_smoothing": 0.1, "ignore_index": 0});
     // With two batches an update the parameters aren't stepped within the backward pass.
     for (head, loss, accumulate) in [(&tied, &plain, 1), (&own, &smoothed, 1), (&tied, &plain, 2)] {
-        let mut whole = task(head, loss);
+        let mut whole = task(&place, head, loss);
         let batch = whole.data(Phase::Train).expect("data");
         let batch = batch.gather(&[0, 1], 0).expect("a batch");
         let mut pass = Pass::training().for_loss();
@@ -102,7 +102,7 @@ fn a_hook_that_looks_at_outputs_does_not_change_a_bit() {
         assert_eq!(inputs.dims(), [2, CONTEXT as usize, 16]);
 
         let (parameters, metrics) = trained(whole, accumulate, true);
-        let in_parts = trained(task(head, loss), accumulate, false);
+        let in_parts = trained(task(&place, head, loss), accumulate, false);
         assert_eq!(in_parts.1, metrics, "{head} {loss}");
         assert!(in_parts.0 == parameters, "other bits: {head} {loss}");
     }
