@@ -2,7 +2,7 @@
 
 use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    ForwardMode, ForwardPasses, ForwardPassesTable, GivenLoss, Refusal, TensorAbi, check_name,
+    Forward, ForwardMode, ForwardTable, GivenLoss, Refusal, TensorAbi, check_name,
     why_no_forward_at, why_no_loss_at, why_no_loss_on_first,
 };
 
@@ -11,7 +11,7 @@ use crate::bridge::forward::AskedPass;
 use crate::bridge::shared::BridgeState;
 use crate::bridge::witness::HookAction;
 
-impl ForwardPasses for BridgeState<'_> {
+impl Forward for BridgeState<'_> {
     fn run(
         &self,
         set: &str,
@@ -29,7 +29,7 @@ impl ForwardPasses for BridgeState<'_> {
             Refusal::new(Status::UNSUPPORTED, message)
         })?;
         let pass = AskedPass {
-            view: (view != ForwardPassesTable::WHOLE).then_some(view),
+            view: (view != ForwardTable::WHOLE).then_some(view),
             module: (!module.is_empty()).then_some(module),
             mode,
         };
