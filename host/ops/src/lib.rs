@@ -55,6 +55,9 @@ pub use autograd::tape::{
     Recording, apply1, backward, backward_giving, keeps, record, recorded, recorded_bytes, reshape,
 };
 pub use choice::autocast::{Autocast, autocast, autocast_dtype};
+pub use choice::rounded_products::{
+    RoundedProducts, rounded_products, rounded_products_are_fast, rounds_products,
+};
 pub use choice::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };

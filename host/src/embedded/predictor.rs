@@ -76,7 +76,7 @@ impl Predictor {
             Targets::TokenPerPosition(_) => (true, Vec::new()),
             Targets::None => (false, Vec::new()),
         };
-        let _precision = self.model.precision().begin();
+        let _precision = self.model.precision().begin(self.model.device());
         let (mut values, mut shape) = (Vec::new(), vec![0]);
         for indices in order::natural(data.len()).chunks(self.model.batch_size().max(1)) {
             let batch = data.gather(indices, 0)?;

@@ -91,17 +91,27 @@ pub enum ImagesError {
         /// Number of channels of the images.
         channels: usize,
     },
-    /// A view has another size than the images.
+    /// Views differ in their sizes.
     #[error(
-        "`views[{entry}].size` is {found:?}, but the images are {images:?} (height and width), and views of another size are \
-         not supported: leave it out, or have the images resized, by the `size` of an `image-folder`"
+        "`views[{entry}]` has the size {found:?}, but `views[0]` {first:?} (height and width): views of several sizes are not \
+         supported, as a batch has rows of one shape"
     )]
-    ViewSize {
+    ViewSizes {
         /// Entry of `data.views`, from 0.
         entry: usize,
-        /// Height and width in the manifest.
+        /// Its height and width.
         found: [usize; 2],
-        /// Height and width of the images.
+        /// Height and width of the first entry.
+        first: [usize; 2],
+    },
+    /// Views that are evaluated have another size than the model's inputs.
+    #[error(
+        "the views have the size {found:?}, but the model is for images of {images:?} (height and width): leave `size` out"
+    )]
+    ViewSize {
+        /// Height and width of the views.
+        found: [usize; 2],
+        /// Height and width that the model is for.
         images: [usize; 2],
     },
     /// There are too many views.

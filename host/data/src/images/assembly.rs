@@ -28,6 +28,8 @@ pub(crate) struct FittedImages {
     pub(crate) statistics: ChannelStatistics,
     /// Names of the classes; empty if there are no targets.
     pub(crate) classes: Vec<String>,
+    /// Height and width that images are resized to, if these are not their own.
+    pub(crate) size: Option<[usize; 2]>,
 }
 
 impl Assembly<'_> {
@@ -52,6 +54,7 @@ impl Assembly<'_> {
         let images = Arc::new(images);
         let train = ImageDataset {
             augmentation,
+            shape: views.as_ref().map_or(images.shape(), Views::shape),
             views: views.map(Arc::new),
             ..ImageDataset::new(
                 Arc::clone(&images),
@@ -71,6 +74,7 @@ impl Assembly<'_> {
         };
         let val = phase(val, parts.val)?;
         let test = phase(test, parts.test)?;
+        let size = Some(train.shape).filter(|shape| *shape != images.shape());
         Ok(Fitted {
             train: Arc::new(train),
             val,
@@ -78,6 +82,7 @@ impl Assembly<'_> {
             learnt: FittedImages {
                 statistics,
                 classes,
+                size: size.map(|[_, height, width]| [height, width]),
             },
         })
     }

@@ -28,7 +28,7 @@ pub use augmentation::{
     GreyConfig, MixupConfig, RandAugmentConfig, RotateConfig, SolariseConfig, ViewConfig,
     ViewCropConfig,
 };
-use augmentation::{Augmentation, Views};
+use augmentation::{Augmentation, Views, resized};
 pub use config::{ImageTargets, MeanDeviation, NormaliseConfig, NormaliseRule};
 use idx::IdxRole;
 pub(super) use normalisation::{ChannelStatistics, Normalisation};
@@ -216,6 +216,8 @@ pub(super) fn targets(classes: Vec<String>) -> Targets {
 /// A part of some images, as a data set for classification, or without targets.
 pub struct ImageDataset {
     images: Arc<Images>,
+    /// Shape of a sample: that of the images, or of their views.
+    shape: [usize; 3],
     /// Indices of its images.
     indices: Vec<u32>,
     normalisation: Normalisation,
@@ -238,6 +240,7 @@ impl ImageDataset {
         class_names: Vec<String>,
     ) -> ImageDataset {
         ImageDataset {
+            shape: images.shape,
             images,
             indices,
             normalisation,
@@ -253,6 +256,7 @@ impl ImageDataset {
     fn with(&self, images: Arc<Images>, indices: Vec<u32>) -> ImageDataset {
         ImageDataset {
             images,
+            shape: self.shape,
             indices,
             normalisation: self.normalisation.clone(),
             augmentation: None,
@@ -260,6 +264,15 @@ impl ImageDataset {
             targets: self.targets.clone(),
             is_part: true,
             has_targets: self.targets != Targets::None,
+        }
+    }
+
+    /// Resizes the images to this height and width.
+    pub(super) fn resized_to(self, [height, width]: [usize; 2]) -> ImageDataset {
+        let [channels, ..] = self.shape;
+        ImageDataset {
+            shape: [channels, height, width],
+            ..self
         }
     }
 
@@ -301,7 +314,8 @@ impl ImageDataset {
                 augmentation.apply(sample, pixels, self.images.shape, into);
             }
             (None, Some(views)) => views.apply(view, sample, pixels, self.images.shape, into),
-            (None, None) => return pixels,
+            (None, None) if self.shape == self.images.shape => return pixels,
+            (None, None) => resized(pixels, self.images.shape, self.shape, into),
         }
         into
     }
@@ -329,7 +343,7 @@ impl Dataset for ImageDataset {
     }
 
     fn sample_shape(&self) -> &[usize] {
-        &self.images.shape
+        &self.shape
     }
 
     fn targets(&self) -> &Targets {
@@ -390,7 +404,8 @@ impl Dataset for ImageDataset {
     }
 
     fn in_views(&self, views: &str) -> Result<Arc<dyn Dataset>, DataError> {
-        let views = Views::of_json(views, self.images.shape)?;
+        let [_, height, width] = self.shape;
+        let views = Views::of_json(views, self.images.shape, [height, width])?;
         Ok(Arc::new(ImageDataset {
             views: Some(Arc::new(views)),
             has_targets: self.has_targets,
@@ -399,7 +414,7 @@ impl Dataset for ImageDataset {
     }
 
     fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError> {
-        let shape @ [channels, height, width] = self.images.shape;
+        let shape @ [channels, height, width] = self.shape;
         let (views, plane) = (self.views(), height * width);
         let of_view = Vec::with_capacity(indices.len() * channels * plane);
         let mut inputs = vec![of_view; views];

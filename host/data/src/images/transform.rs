@@ -41,6 +41,8 @@ pub struct ImageTransform {
     format: ImageFormat,
     statistics: ChannelStatistics,
     classes: Vec<String>,
+    /// Height and width that images are resized to, if these are not those of the format.
+    size: Option<[usize; 2]>,
 }
 
 /// Serialised form of a transform.
@@ -52,6 +54,8 @@ struct StoredTransform {
     classes: Vec<String>,
     #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
     targets: ImageTargets,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<[usize; 2]>,
 }
 
 impl From<ImageTransform> for StoredTransform {
@@ -65,6 +69,7 @@ impl From<ImageTransform> for StoredTransform {
                 ImageTargets::Classes
             },
             classes: transform.classes,
+            size: transform.size,
         }
     }
 }
@@ -73,7 +78,7 @@ impl TryFrom<StoredTransform> for ImageTransform {
     type Error = String;
 
     fn try_from(stored: StoredTransform) -> Result<ImageTransform, String> {
-        let shape = stored.format.shape();
+        let shape = resized_shape(stored.format, stored.size);
         if elements(&shape).is_none_or(|pixels| u32::try_from(pixels).is_err()) {
             return Err(format!("images can't have the shape {shape:?}"));
         }
@@ -91,6 +96,7 @@ impl TryFrom<StoredTransform> for ImageTransform {
             format: stored.format,
             statistics: stored.statistics,
             classes: stored.classes,
+            size: stored.size,
         })
     }
 }
@@ -137,12 +143,20 @@ impl ImageFormat {
     }
 }
 
+/// The shape of a model's inputs: that of the images, but for a size that they are resized to.
+fn resized_shape(format: ImageFormat, size: Option<[usize; 2]>) -> [usize; 3] {
+    let [channels, height, width] = format.shape();
+    let [height, width] = size.unwrap_or([height, width]);
+    [channels, height, width]
+}
+
 impl ImageTransform {
     pub(crate) fn new(format: ImageFormat, learnt: FittedImages) -> ImageTransform {
         ImageTransform {
             format,
             statistics: learnt.statistics,
             classes: learnt.classes,
+            size: learnt.size,
         }
     }
 
@@ -155,9 +169,9 @@ impl ImageTransform {
         graph.standardised(&image, pairs, &[1, pairs.len(), 1, 1])
     }
 
-    /// Returns channels, height and width.
+    /// Returns channels, height and width of a model's inputs.
     pub fn shape(&self) -> [usize; 3] {
-        self.format.shape()
+        resized_shape(self.format, self.size)
     }
 
     /// Returns the targets: classes, or none.
@@ -186,26 +200,26 @@ impl ImageTransform {
     }
 
     fn dataset(&self, images: Images, source: &Path) -> Result<ImageDataset, DataError> {
-        if images.shape() != self.shape() {
+        let shape = self.format.shape();
+        if images.shape() != shape {
             return Err(DataError::Shape {
                 file: source.to_owned(),
-                wanted: self.shape().to_vec(),
+                wanted: shape.to_vec(),
                 found: images.shape().to_vec(),
             });
         }
         let all = (0..images.count() as u32).collect();
         let normalisation = Normalisation::of(&self.statistics);
         let classes = self.classes.clone();
-        Ok(ImageDataset::new(
-            Arc::new(images),
-            all,
-            normalisation,
-            classes,
-        ))
+        let images = ImageDataset::new(Arc::new(images), all, normalisation, classes);
+        Ok(match self.size {
+            Some(size) => images.resized_to(size),
+            None => images,
+        })
     }
 
     pub(crate) fn describe_input(&self) -> InputDescription {
-        let [channels, height, width] = self.shape();
+        let [channels, height, width] = self.format.shape();
         let colour = if channels == 1 { "grey" } else { "colour" };
         let size = match self.format {
             ImageFormat::Files(form) if form.resize.is_some() => "; others are resized",

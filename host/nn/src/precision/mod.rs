@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use candle_core::{DType, Result, Tensor, cuda};
+use candle_core::{DType, Device, Result, Tensor, cuda};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ops::{self, Autocast};
+use crate::ops::{self, Autocast, RoundedProducts};
 
 /// Precision of products and activations. Parameters, their gradients and the optimizer's state are `f32` in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,8 +18,9 @@ pub enum Precision {
     /// Factors of products rounded to 10 bits after the point, sums in `f32`: by the tensor cores of an NVIDIA GPU of
     /// compute capability 8.0 or more; elsewhere as `f32`.
     Tf32,
-    /// Products and most activations in `bf16`, with 7 bits after the point, sums in `f32`; norms, softmax and
-    /// losses in `f32`, by the rules of PyTorch's `torch.autocast`.
+    /// On a GPU products and most activations in `bf16`, with 7 bits after the point, sums in `f32`; norms, softmax and
+    /// losses in `f32`, by the rules of PyTorch's `torch.autocast`. On the CPU the factors of linear layers' products are
+    /// rounded so, and all tensors stay `f32` ([`ops::rounded_products`]).
     Bf16,
 }
 
@@ -36,13 +37,16 @@ impl Precision {
         }
     }
 
-    /// Computes forward and backward passes of this thread in this precision until the result is dropped.
+    /// Computes forward and backward passes of this thread on a device in this precision until the result is dropped.
     ///
     /// Products in TF32 are a switch of the process: it stays as the last call on any thread has set it.
-    pub fn begin(self) -> PrecisionScope {
+    pub fn begin(self, device: &Device) -> PrecisionScope {
         cuda::set_gemm_reduced_precision_f32(self == Precision::Tf32);
+        let is_narrow = self == Precision::Bf16;
+        let is_by_kernels = device.is_cpu() && !ops::are_composed_on_cpu();
         PrecisionScope {
-            _products: ops::autocast((self == Precision::Bf16).then_some(DType::BF16)),
+            _cast: ops::autocast((is_narrow && !is_by_kernels).then_some(DType::BF16)),
+            _rounded: ops::rounded_products(is_narrow && is_by_kernels),
         }
     }
 }
@@ -57,7 +61,8 @@ impl fmt::Display for Precision {
 #[derive(Debug)]
 #[must_use = "passes have the precision as long as it lives"]
 pub struct PrecisionScope {
-    _products: Autocast,
+    _cast: Autocast,
+    _rounded: RoundedProducts,
 }
 
 /// Returns a tensor in `f32` if its type is narrower.

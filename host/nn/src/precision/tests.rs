@@ -81,8 +81,9 @@ impl Case {
     }
 
     /// The loss and the gradients of `factor` times it.
-    fn run(&self, precision: Precision, factor: f64) -> (f64, GradStore) {
-        let _precision = precision.begin();
+    fn run(&self, how: How, factor: f64) -> (f64, GradStore) {
+        let _cast = ops::autocast((how == How::Cast).then_some(DType::BF16));
+        let _rounded = ops::rounded_products(how == How::Rounded);
         let recording = ops::record();
         let loss = self.loss();
         let store = ops::backward(&loss, factor).expect("gradients");
@@ -96,6 +97,16 @@ impl Case {
             .map(|parameter| (parameter.name(), parameter.var()))
             .collect()
     }
+}
+
+/// How products are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Exact,
+    /// In `bf16`, as on other devices.
+    Cast,
+    /// By kernels that round their factors.
+    Rounded,
 }
 
 fn number(scalar: &Tensor) -> f64 {
@@ -151,16 +162,22 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn losses_and_gradients_in_bf16_are_those_in_f32_but_for_rounding() {
-    for case in cases() {
-        let (exact, expected) = case.run(Precision::F32, 1.0);
-        let (rounded, found) = case.run(Precision::Bf16, 1.0);
-        let name = &case.name;
+    let mut rounded_cases = 0;
+    for (case, how) in both_ways() {
+        let (exact, expected) = case.run(How::Exact, 1.0);
+        let (rounded, found) = case.run(how, 1.0);
+        let name = format!("{how:?} {}", case.name);
         assert!(
             (exact - rounded).abs() < 0.03 * exact.abs().max(1.0),
             "{name}: {exact} {rounded}"
         );
-        // Rounded to bf16, no loss is that of f32 to the last bit.
-        assert!((exact - rounded).abs() > 0.0, "{name} was computed in f32");
+        // Rounded to bf16, no loss is that of f32 to the last bit; kernels round large products alone.
+        let is_rounded = (exact - rounded).abs() > 0.0;
+        assert!(
+            is_rounded || how == How::Rounded,
+            "{name} was computed in f32"
+        );
+        rounded_cases += usize::from(is_rounded && how == How::Rounded);
         let (mut together, mut ours, mut theirs) = (0.0, 0.0, 0.0);
         for (parameter, var) in case.variables() {
             let (a, b) = (found.get(var), expected.get(var));
@@ -181,13 +198,23 @@ fn losses_and_gradients_in_bf16_are_those_in_f32_but_for_rounding() {
             "{name}: lengths differ by {ratio}"
         );
     }
+    let is_here = ops::rounds_products() && sconce_ops::device::for_tests().is_cpu();
+    assert!(
+        rounded_cases >= 3 || !is_here || ops::are_composed_on_cpu(),
+        "{rounded_cases}"
+    );
+}
+
+fn both_ways() -> impl Iterator<Item = (Case, How)> {
+    let of = |how: How| cases().into_iter().map(move |case| (case, how));
+    of(How::Cast).chain(of(How::Rounded))
 }
 
 /// Along the gradient in bf16, the loss in f32 changes as much as it says.
 #[test]
 fn gradients_in_bf16_are_finite_differences_of_the_loss() {
     for case in cases() {
-        let (_, store) = case.run(Precision::Bf16, 1.0);
+        let (_, store) = case.run(How::Cast, 1.0);
         let direction = |var: &Var| store.get(var).expect("a gradient").clone();
         let square: f64 = (case.variables().iter())
             .map(|(_, var)| dot(&direction(var), &direction(var)))
@@ -221,8 +248,8 @@ fn gradients_in_bf16_are_finite_differences_of_the_loss() {
 #[test]
 fn a_factor_of_two_goes_through_without_rounding() {
     for case in cases() {
-        let (_, once) = case.run(Precision::Bf16, 1.0);
-        let (_, scaled) = case.run(Precision::Bf16, 1024.0);
+        let (_, once) = case.run(How::Cast, 1.0);
+        let (_, scaled) = case.run(How::Cast, 1024.0);
         for (parameter, var) in case.variables() {
             let (a, b) = (once.get(var), scaled.get(var));
             let far = b.expect("a gradient").affine(1.0 / 1024.0, 0.0);
@@ -235,17 +262,21 @@ fn a_factor_of_two_goes_through_without_rounding() {
 
 #[test]
 fn models_train_in_bf16() {
-    for case in cases().into_iter().take(5) {
-        let (first, _) = case.run(Precision::Bf16, 1.0);
+    for (case, how) in both_ways().filter(|(case, _)| !case.name.contains("recompute")) {
+        let (first, _) = case.run(how, 1.0);
         let mut optimizer = AdamW::new(1e-2);
         for _ in 0..30 {
-            let (_, store) = case.run(Precision::Bf16, 1.0);
+            let (_, store) = case.run(how, 1.0);
             let gradients = Gradients::from_store(&case.parameters, &store);
             let stepped = optimizer.step(&case.parameters, &gradients);
             stepped.expect("a step");
         }
-        let (last, _) = case.run(Precision::Bf16, 1.0);
-        assert!(last < 0.5 * first, "{}: from {first} to {last}", case.name);
+        let (last, _) = case.run(how, 1.0);
+        assert!(
+            last < 0.5 * first,
+            "{how:?} {}: from {first} to {last}",
+            case.name
+        );
     }
 }
 
@@ -254,9 +285,9 @@ fn precisions_have_names_and_end() {
     for precision in Precision::ALL {
         let name: Value = serde_json::to_value(precision).expect("a name");
         assert_eq!(name, precision.to_string());
-        let scope = precision.begin();
-        let expected = (precision == Precision::Bf16).then_some(DType::BF16);
-        assert_eq!(ops::autocast_dtype(), expected);
+        let scope = precision.begin(&Device::Cpu);
+        let is_composed = precision == Precision::Bf16 && ops::are_composed_on_cpu();
+        assert_eq!(ops::autocast_dtype(), is_composed.then_some(DType::BF16));
         drop(scope);
         assert_eq!(ops::autocast_dtype(), None);
     }

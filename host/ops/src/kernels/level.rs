@@ -37,6 +37,16 @@ pub fn best() -> InstructionLevel {
     allowed.min(found())
 }
 
+/// Whether sums of products of pairs of `bf16` are one instruction here.
+pub fn has_pairs() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        level() == InstructionLevel::Avx512 && is_x86_feature_detected!("avx512bf16")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// Limits the instruction set to one that other processes have too; `number` is that of an [`InstructionLevel`]. Has an
 /// effect only before anything is computed.
 pub fn limit_level(number: u64) {

@@ -38,13 +38,13 @@ pub mod strokes;
 
 pub(crate) use elements::{map, map_leaving};
 pub(crate) use finite::all_finite;
-pub use level::{InstructionLevel, VARIABLE, best, level, limit_level};
+pub use level::{InstructionLevel, VARIABLE, best, has_pairs, level, limit_level};
 pub use memory::fill;
 pub(crate) use memory::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
 pub use parallel::{region, threads};
 pub(crate) use products::{
     BlockScratch, Blocked, Depth, FEW_ROWS, Factors, Job, LeftMatrix, Matrix, PANEL, PackedRight,
-    Right, StreamedMatrix, TargetMatrix, has_tiles, multiply, multiply_all_uninit,
+    Right, StreamedMatrix, TargetMatrix, Terms, has_tiles, multiply, multiply_all_uninit,
     multiply_blocked, multiply_few_rows, multiply_in_place, multiply_packed_uninit, multiply_tiles,
     multiply_uninit, pays_in_place, transpose, transpose_at, transpose_uninit, transpose_whole,
 };

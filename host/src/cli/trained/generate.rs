@@ -113,7 +113,7 @@ pub(in crate::cli) fn generate(
         let hint = "give the directory of a run, or of a checkpoint, in the manifest's place";
         return Err(usage(Diagnostic::new(problem).hint(hint)));
     };
-    let _precision = model.precision().begin();
+    let _precision = model.precision().begin(model.device());
     let generator = Generator::of(&model).map_err(|error| failed(&error))?;
     let tokens = arguments.tokens_of(&prompts, &generator, &mut options.stop);
     let tokens = tokens.map_err(|error| failed(&error))?;

@@ -103,7 +103,7 @@ pub(in crate::cli) fn predict(
         }
         let data = opened(model.preprocessing(), file, arguments.strict)?;
         let device = model.device().clone();
-        let _precision = model.precision().begin();
+        let _precision = model.precision().begin(model.device());
         let mut forward = |batch: &Batch, pass: &mut Pass<'_>| model.forward_batch_in(batch, pass);
         let run = ModelRun {
             data: without_augmentation(data),
@@ -128,7 +128,7 @@ pub(in crate::cli) fn predict(
     let train = &manifest.train;
     let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
     let device = task.parameters().device().clone();
-    let _precision = manifest.precision.begin();
+    let _precision = manifest.precision.begin(&device);
     let modules = task.modules();
     let mut forward = |batch: &Batch, pass: &mut Pass<'_>| task.forward(batch, pass);
     let run = ModelRun {

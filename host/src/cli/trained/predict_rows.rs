@@ -56,7 +56,7 @@ pub(super) fn predict_rows<R: BufRead + Send + 'static>(
         let problem = format!("a thread that reads rows can't be started: {error}");
         return Err(StartFailure::usage(vec![Diagnostic::new(problem)]));
     }
-    let _precision = model.precision().begin();
+    let _precision = model.precision().begin(model.device());
     let mut printer = Printer {
         options,
         targets: model.preprocessing().targets(),

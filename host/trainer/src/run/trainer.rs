@@ -227,7 +227,8 @@ impl<'run> Trainer<'run> {
         mut self,
         body: impl FnOnce(&mut Self) -> Result<(), Leave>,
     ) -> (RunReport, Dispatcher) {
-        let _precision = self.plan.precision.begin();
+        let device = self.task.parameters().device().clone();
+        let _precision = self.plan.precision.begin(&device);
         self.timing.wall.begin_run();
         self.hooks.begin_run();
         // Set once; a second run over the same state keeps the first one's facts.

@@ -23,8 +23,8 @@ pub use config::{
     AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, MixupConfig,
     RandAugmentConfig, RotateConfig,
 };
-pub(crate) use views::Views;
 pub use views::{BlurConfig, GreyConfig, SolariseConfig, ViewConfig, ViewCropConfig};
+pub(crate) use views::{Views, resized};
 
 use crate::error::ImagesError;
 use mix::Mix;

@@ -7,8 +7,8 @@
 use super::sizes::LinearSizes;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
-    BlockScratch, Blocked, Factors, Matrix, PackedRight, add_rows, map_leaving, multiply_blocked,
-    multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
+    BlockScratch, Blocked, Factors, Matrix, PackedRight, Terms, add_rows, map_leaving,
+    multiply_blocked, multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
 };
 use crate::operations::elementwise::KeptValues;
 use crate::options::{Function, WeightOrder};
@@ -24,11 +24,12 @@ const SUMMED: usize = 64;
 pub(super) struct BlockedLinear {
     sizes: LinearSizes,
     threads: usize,
+    terms: Terms,
 }
 
 impl BlockedLinear {
-    /// A layer by packed blocks, where they are supported and pay.
-    pub(super) fn of(sizes: LinearSizes) -> Option<BlockedLinear> {
+    /// A layer by packed blocks, where they are supported and pay, whose products are in these terms.
+    pub(super) fn of(sizes: LinearSizes, terms: Terms) -> Option<BlockedLinear> {
         let LinearSizes {
             rows,
             outputs,
@@ -38,6 +39,7 @@ impl BlockedLinear {
         Blocked::pays(rows, inputs, outputs).then(|| BlockedLinear {
             sizes,
             threads: region::parts(2 * rows * outputs * inputs),
+            terms,
         })
     }
 
@@ -61,12 +63,14 @@ impl BlockedLinear {
         let left = Matrix::new(x, rows, inputs);
         let right = self.sizes.weight(weight).t();
         if outputs > rows {
-            let is_in_rows = order == WeightOrder::OutputsInputs;
+            let is_in_rows = order == WeightOrder::OutputsInputs && self.terms == Terms::Singles;
             let mut product = if is_in_rows && pays_in_place(rows, inputs, outputs) {
                 multiply_in_place(self.threads, left, right.t(), (bias, rectifies))
             } else {
                 let row = bias;
-                let product = Blocked::new(Factors { left, right, row }).rectified(rectifies);
+                let product = Blocked::new(Factors { left, right, row })
+                    .rectified(rectifies)
+                    .in_terms(self.terms);
                 let [y] = multiply_blocked(self.threads, [Some(product)]);
                 // It was asked for, so it is there.
                 y.unwrap_or_default()
@@ -77,7 +81,7 @@ impl BlockedLinear {
             let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
             return (y, Some(product));
         }
-        let right = PackedRight::new(self.threads, right);
+        let right = PackedRight::new(self.threads, right, self.terms);
         let memory = (
             UninitRows::new(rows, outputs),
             UninitRows::new(rows, if function.is_some() { outputs } else { 0 }),
@@ -119,7 +123,7 @@ impl BlockedLinear {
             .of_weight(of_output, Matrix::new(x, rows, inputs));
         let product = |is_wanted: bool, left, right| {
             let row = None;
-            is_wanted.then(|| Blocked::new(Factors { left, right, row }))
+            is_wanted.then(|| Blocked::new(Factors { left, right, row }).in_terms(self.terms))
         };
         let products = [
             product(of_weight, left, right),

@@ -13,9 +13,10 @@ use self::blocked::BlockedLinear;
 use super::elementwise::KeptValues;
 use crate::autograd::aside::{hand_over, hand_over_own};
 use crate::autograd::tape::{apply2, apply3};
+use crate::choice::rounded_products::product_terms;
 use crate::composed;
 use crate::kernels::{
-    Factors, Matrix, add_rows, map, map_leaving, multiply_all_uninit, multiply_few_rows,
+    Factors, Matrix, Terms, add_rows, map, map_leaving, multiply_all_uninit, multiply_few_rows,
 };
 use crate::options::{Function, WeightOrder};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
@@ -59,6 +60,7 @@ pub fn linear_with(
     let op = LinearOp {
         order,
         function,
+        terms: product_terms(),
         derivatives: OnceLock::new(),
     };
     match bias {
@@ -70,6 +72,8 @@ pub fn linear_with(
 struct LinearOp {
     order: WeightOrder,
     function: Option<Function>,
+    /// Of the products of both passes.
+    terms: Terms,
     /// The function's derivatives at its inputs, where they don't follow from its outputs.
     derivatives: OnceLock<CpuStorage>,
 }
@@ -92,7 +96,7 @@ impl LinearOp {
         if let Some(last) = shape.last_mut() {
             *last = outputs;
         }
-        if let (CpuStorage::F32(_), Some(blocked)) = (x, BlockedLinear::of(sizes)) {
+        if let (CpuStorage::F32(_), Some(blocked)) = (x, BlockedLinear::of(sizes, self.terms)) {
             let bias = bias
                 .map(|(bias, layout)| numbers(bias, layout))
                 .transpose()?;
@@ -188,7 +192,9 @@ impl LinearOp {
             ..
         } = sizes;
         // Also for a weight held constant, so that the bias's gradient has the same bits as otherwise.
-        if let (CpuStorage::F32(_), Some(blocked)) = (x_storage, BlockedLinear::of(sizes)) {
+        if let (CpuStorage::F32(_), Some(blocked)) =
+            (x_storage, BlockedLinear::of(sizes, self.terms))
+        {
             let inputs = (
                 numbers(x_storage, x_layout)?,
                 numbers(weight_storage, weight_layout)?,

@@ -48,7 +48,7 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
             inputs,
             order: WeightOrder::OutputsInputs,
         };
-        let is_blocked = BlockedLinear::of(sizes).is_some();
+        let is_blocked = BlockedLinear::of(sizes, Terms::Singles).is_some();
         assert_eq!(is_blocked, has_tiles() && rows >= 16, "{rows}");
         let given = [
             normal_numbers(0, (rows, inputs))?,

@@ -67,7 +67,8 @@ pub(in crate::cli) fn probe(
         return Err(unlabelled());
     };
     let count = classes.len();
-    let _precision = manifest.precision.begin();
+    let device = task.parameters().device().clone();
+    let _precision = manifest.precision.begin(&device);
     let mut features =
         |data| features_of(task.as_mut(), &manifest, data, arguments.module.as_deref());
     let (training, others) = (features(training)?, features(others)?);

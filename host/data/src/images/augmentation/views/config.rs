@@ -9,6 +9,9 @@ use crate::error::ImagesError;
 /// Most views of a sample.
 const MOST: usize = 64;
 
+/// Largest height and width of a view.
+const LARGEST: f64 = 8192.0;
+
 /// Some views of each training sample: images that are drawn from it at random in the same way.
 ///
 /// A view depends only on the seed, the epoch, the sample's index and the view's number. The operations are applied in the
@@ -19,8 +22,9 @@ pub struct ViewConfig {
     /// Number of such views.
     #[schemars(range(min = 1, max = 64))]
     pub count: usize,
-    /// Height and width in pixels. Default, and the only possible size: that of the images.
+    /// Height and width in pixels, the same for all views. Default: those of the images.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(inner(inner(range(min = 1, max = 8192))))]
     pub size: Option<[usize; 2]>,
     /// A random rectangle of the image, resized to the view's size.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,32 +143,33 @@ impl Default for SolariseConfig {
     }
 }
 
-/// Checks all entries of `views` against the images' shape.
-pub(super) fn check(views: &[ViewConfig], shape: [usize; 3]) -> Result<(), ImagesError> {
+/// Checks all entries of `views` against the images' shape; returns the shape of the views.
+pub(super) fn check(
+    views: &[ViewConfig],
+    shape @ [channels, height, width]: [usize; 3],
+) -> Result<[usize; 3], ImagesError> {
+    let size_of = |view: &ViewConfig| view.size.unwrap_or([height, width]);
+    let size = views.first().map_or([height, width], size_of);
     for (entry, view) in views.iter().enumerate() {
         view.check(entry, shape)?;
+        if size_of(view) != size {
+            return Err(ImagesError::ViewSizes {
+                entry,
+                found: size_of(view),
+                first: size,
+            });
+        }
     }
     let count = views.iter().map(|view| view.count).sum();
     if count > MOST {
         return Err(ImagesError::ViewCount { count, most: MOST });
     }
-    Ok(())
+    let [height, width] = size;
+    Ok([channels, height, width])
 }
 
 impl ViewConfig {
-    fn check(
-        &self,
-        entry: usize,
-        [channels, height, width]: [usize; 3],
-    ) -> Result<(), ImagesError> {
-        let images = [height, width];
-        if let Some(found) = self.size.filter(|size| *size != images) {
-            return Err(ImagesError::ViewSize {
-                entry,
-                found,
-                images,
-            });
-        }
+    fn check(&self, entry: usize, [channels, ..]: [usize; 3]) -> Result<(), ImagesError> {
         for (key, found, range) in self.numbers() {
             if !range.contains(&found) {
                 let (least, most) = range.into_inner();
@@ -204,6 +209,12 @@ impl ViewConfig {
             ("count", self.count as f64, 1.0..=MOST as f64),
             ("flip_probability", self.flip_probability, 0.0..=1.0),
         ];
+        if let Some([height, width]) = self.size {
+            numbers.extend([
+                ("size[0]", height as f64, 1.0..=LARGEST),
+                ("size[1]", width as f64, 1.0..=LARGEST),
+            ]);
+        }
         if let Some(ViewCropConfig {
             scale: [small, large],
             aspect: [tall, flat],

@@ -16,6 +16,16 @@ pub(super) struct Rectangle {
     pub(super) columns: Range<usize>,
 }
 
+impl Rectangle {
+    /// All of an image.
+    pub(super) fn whole([_, height, width]: [usize; 3]) -> Rectangle {
+        Rectangle {
+            rows: 0..height,
+            columns: 0..width,
+        }
+    }
+}
+
 impl ViewCropConfig {
     /// Draws a rectangle; if none fits, takes the largest one of an allowed aspect ratio at the centre.
     pub(super) fn draw(self, [_, height, width]: [usize; 3], stream: &mut Stream) -> Rectangle {
@@ -55,27 +65,27 @@ impl ViewCropConfig {
     }
 }
 
-/// Writes a rectangle of each channel to `into`, resized to the image's size, in place of what it holds. Interpolates linearly
-/// over all pixels that a new one covers, as PIL's `BILINEAR`.
+/// Writes a rectangle of each channel to `into`, resized to another height and width, in place of what it holds. Interpolates
+/// linearly over all pixels that a new one covers, as PIL's `BILINEAR`.
 pub(super) fn resized(
     pixels: &[u8],
-    [_, height, width]: [usize; 3],
-    Rectangle { rows, columns }: &Rectangle,
+    from @ [_, height, width]: [usize; 3],
+    rectangle @ Rectangle { rows, columns }: &Rectangle,
+    to @ [_, new_height, new_width]: [usize; 3],
     into: &mut Vec<u8>,
 ) {
     into.clear();
-    let (of_rows, of_columns) = (
-        Weights::new(rows.len(), height),
-        Weights::new(columns.len(), width),
-    );
-    let (mut wide, mut sums) = (Vec::with_capacity(rows.len() * width), Vec::new());
+    if from == to && *rectangle == Rectangle::whole(from) {
+        into.extend_from_slice(pixels);
+        return;
+    }
+    let of_rows = Weights::new(rows.len(), new_height);
+    let of_columns = Weights::new(columns.len(), new_width);
+    let (mut wide, mut sums) = (Vec::with_capacity(rows.len() * new_width), Vec::new());
     for plane in pixels.chunks_exact((height * width).max(1)) {
         wide.clear();
-        let lines = plane
-            .chunks_exact(width.max(1))
-            .skip(rows.start)
-            .take(rows.len());
-        for line in lines {
+        let lines = plane.chunks_exact(width.max(1));
+        for line in lines.skip(rows.start).take(rows.len()) {
             let line = line.get(columns.clone()).unwrap_or_default();
             wide.extend(of_columns.iter().map(|(first, weights)| {
                 let covered = line.iter().skip(first).zip(weights);
@@ -85,19 +95,15 @@ pub(super) fn resized(
             }));
         }
         for (first, weights) in of_rows.iter() {
-            let start = into.len();
-            into.resize(start + width, 0);
             sums.clear();
-            sums.resize(width, 0.5_f32);
-            for (line, weight) in wide.chunks_exact(width.max(1)).skip(first).zip(weights) {
-                sums.iter_mut()
-                    .zip(line)
-                    .for_each(|(sum, value)| *sum += value * weight);
+            sums.resize(new_width, 0.5_f32);
+            let lines = wide.chunks_exact(new_width.max(1));
+            for (line, weight) in lines.skip(first).zip(weights) {
+                for (sum, value) in sums.iter_mut().zip(line) {
+                    *sum += value * weight;
+                }
             }
-            let places = into.iter_mut().skip(start);
-            places
-                .zip(&sums)
-                .for_each(|(pixel, sum)| *pixel = *sum as u8);
+            into.extend(sums.iter().map(|&sum| sum as u8));
         }
     }
 }

@@ -15,6 +15,7 @@ use sconce_ops::random;
 use super::{Canvas, Flip};
 use crate::error::ImagesError;
 pub use config::{BlurConfig, GreyConfig, SolariseConfig, ViewConfig, ViewCropConfig};
+use crop::Rectangle;
 
 /// The views of each sample, checked against the images' shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub(crate) struct Views {
     seed: u64,
     /// One for each view.
     views: Vec<ViewConfig>,
+    /// Channels, height and width of a view.
+    shape: [usize; 3],
     /// Whether they are the same in all epochs.
     are_fixed: bool,
 }
@@ -37,7 +40,7 @@ impl Views {
         shape: [usize; 3],
         seed: u64,
     ) -> Result<Option<Views>, ImagesError> {
-        config::check(entries, shape)?;
+        let shape = config::check(entries, shape)?;
         let views = entries.iter();
         let views: Vec<ViewConfig> = views
             .flat_map(|view| std::iter::repeat_n(view.clone(), view.count))
@@ -45,18 +48,34 @@ impl Views {
         Ok((!views.is_empty()).then_some(Views {
             seed,
             views,
+            shape,
             are_fixed: false,
         }))
     }
 
-    /// Reads views of samples that are not trained on, from JSON in the form of `data.views`: they are the same for any seed and in any epoch.
+    /// Reads views of samples that are not trained on, from JSON in the form of `data.views`: they are the same for any seed and in any
+    /// epoch. Their size is that of a model's inputs, `size`.
     ///
     /// # Errors
     ///
-    /// As [`new`](Views::new), or if it is not such JSON.
-    pub(crate) fn of_json(views: &str, shape: [usize; 3]) -> Result<Views, ImagesError> {
+    /// As [`new`](Views::new), if it is not such JSON, or if a view has another size.
+    pub(crate) fn of_json(
+        views: &str,
+        shape: [usize; 3],
+        size: [usize; 2],
+    ) -> Result<Views, ImagesError> {
         let entries = serde_json::from_str::<Vec<ViewConfig>>(views);
-        let entries = entries.map_err(|error| ImagesError::UnreadableViews(error.to_string()))?;
+        let mut entries =
+            entries.map_err(|error| ImagesError::UnreadableViews(error.to_string()))?;
+        for entry in &mut entries {
+            let found = *entry.size.get_or_insert(size);
+            if found != size {
+                return Err(ImagesError::ViewSize {
+                    found,
+                    images: size,
+                });
+            }
+        }
         let views = Views::new(&entries, shape, 0)?.ok_or(ImagesError::NoView)?;
         Ok(Views {
             are_fixed: true,
@@ -67,6 +86,11 @@ impl Views {
     /// Whether the views are the same in all epochs.
     pub(crate) fn are_fixed(&self) -> bool {
         self.are_fixed
+    }
+
+    /// Returns channels, height and width of a view.
+    pub(crate) fn shape(&self) -> [usize; 3] {
+        self.shape
     }
 
     /// Returns the number of views of each sample.
@@ -90,19 +114,14 @@ impl Views {
         let Some(view) = self.views.get(view) else {
             return;
         };
-        match view.crop {
-            Some(crop) => {
-                let rectangle = crop.draw(shape, &mut stream("view-crop"));
-                crop::resized(pixels, shape, &rectangle, into);
-            }
-            None => {
-                into.clear();
-                into.extend_from_slice(pixels);
-            }
-        }
+        let rectangle = match view.crop {
+            Some(crop) => crop.draw(shape, &mut stream("view-crop")),
+            None => Rectangle::whole(shape),
+        };
+        crop::resized(pixels, shape, &rectangle, self.shape, into);
         let mut canvas = Canvas {
             pixels: into,
-            shape,
+            shape: self.shape,
         };
         if let Some(flip) = view.flip
             && stream("view-flip").unit() < view.flip_probability
@@ -127,6 +146,11 @@ impl Views {
             canvas.solarise(solarise.threshold);
         }
     }
+}
+
+/// Writes all of an image to `into`, resized to another height and width, in place of what it holds.
+pub(crate) fn resized(pixels: &[u8], from: [usize; 3], to: [usize; 3], into: &mut Vec<u8>) {
+    crop::resized(pixels, from, &Rectangle::whole(from), to, into);
 }
 
 impl Canvas<'_> {

@@ -27,18 +27,33 @@ fn a_resized_rectangle_is_that_of_pil() {
         columns: 0..6,
     };
     let mut found = Vec::new();
-    resized(&IMAGE, [1, 4, 6], &whole, &mut found);
+    resized(&IMAGE, [1, 4, 6], &whole, [1, 4, 6], &mut found);
     assert_eq!(found, IMAGE, "of the same size");
     // PIL's `crop((1, 0, 5, 3)).resize((6, 4), BILINEAR)`, which rounds to bytes between rows and columns, too.
     let part = Rectangle {
         rows: 0..3,
         columns: 1..5,
     };
-    resized(&IMAGE, [1, 4, 6], &part, &mut found);
+    resized(&IMAGE, [1, 4, 6], &part, [1, 4, 6], &mut found);
     let expected = [
         50_u8, 75, 117, 183, 228, 255, 56, 75, 110, 172, 151, 114, 41, 86, 134, 147, 92, 34, 9,
         105, 183, 117, 70, 40,
     ];
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.abs_diff(expected) <= 1, "{found} {expected}");
+    }
+}
+
+#[test]
+fn a_resized_image_is_that_of_pil() {
+    let mut found = Vec::new();
+    super::resized(&IMAGE, [1, 4, 6], [1, 2, 3], &mut found);
+    let half = [38_u8, 130, 90, 84, 122, 80];
+    for (found, expected) in found.iter().zip(half) {
+        assert!(found.abs_diff(expected) <= 1, "{found} {expected}");
+    }
+    super::resized(&IMAGE, [1, 4, 6], [1, 3, 4], &mut found);
+    let expected = [21_u8, 93, 181, 79, 18, 108, 106, 42, 114, 137, 106, 85];
     for (found, expected) in found.iter().zip(expected) {
         assert!(found.abs_diff(expected) <= 1, "{found} {expected}");
     }
@@ -227,6 +242,30 @@ fn only_training_has_views() {
 }
 
 #[test]
+fn views_of_another_size_are_what_a_model_is_for() {
+    let small = view(serde_json::json!({"count": 2, "size": [4, 5], "crop": {}}));
+    let [train, val] = splits(&[small], &AugmentConfig::default(), 1).expect("it is right");
+    assert_eq!(rows(train.as_ref(), &[1, 2], 0).len(), 4);
+    let plain = train.plain().expect("views are random");
+    for data in [&train, &val, &plain] {
+        assert_eq!(data.sample_shape(), [3, 4, 5]);
+        let batch = data.gather(&[0], 0).expect("a batch").inputs;
+        assert_eq!(batch.dims()[1..], [3, 4, 5]);
+    }
+    // Evaluated images are resized as a whole, also as a view.
+    for same in ["[{}]", r#"[{"size": [4, 5]}]"#] {
+        let same = val.in_views(same).expect("it is right");
+        assert_eq!(rows(same.as_ref(), &[0], 0), rows(val.as_ref(), &[0], 0));
+    }
+    let other = val.in_views(r#"[{"size": [8, 10]}]"#).err();
+    let text = other.expect("another size").to_string();
+    assert!(
+        text.contains("the size [8, 10], but the model is for images of [4, 5]"),
+        "{text}"
+    );
+}
+
+#[test]
 fn evaluated_samples_have_views_that_are_asked_for() {
     let [train, val] = splits(&several(), &AugmentConfig::default(), 1).expect("it is right");
     let asked = r#"[{}, {"flip": "horizontal", "flip_probability": 1}]"#;
@@ -268,8 +307,12 @@ fn wrong_views_are_reported_by_their_keys() {
             "`views[1].crop.scale[0]` must be from 0.001 to 0.2, found 0.5",
         ),
         (
-            serde_json::json!([{"size": [8, 10]}, {"count": 6, "size": [4, 4]}]),
-            "`views[1].size` is [4, 4], but the images are [8, 10]",
+            serde_json::json!([{"size": [6, 10]}, {"count": 6}]),
+            "`views[1]` has the size [8, 10], but `views[0]` [6, 10]",
+        ),
+        (
+            serde_json::json!([{"size": [0, 10]}]),
+            "`views[0].size[0]` must be from 1 to 8192, found 0",
         ),
         (
             serde_json::json!([{"count": 40}, {"count": 30}]),

@@ -11,7 +11,9 @@ use super::prefetch::Prefetch;
 use super::{PackedRight, blocks, even_unit, tiles};
 use crate::kernels::memory::fill::SharedSlice;
 use crate::kernels::parallel::region;
-use crate::kernels::products::tile::{multiply_panels, tile_columns, tile_rows, transpose_at};
+use crate::kernels::products::tile::{
+    Terms, multiply_panels, tile_columns, tile_rows, transpose_at,
+};
 use crate::kernels::{LeftMatrix, Matrix, TargetMatrix, UninitBuffer};
 
 /// Number of rows of the left matrix from which on packing the right one costs next to nothing.
@@ -47,7 +49,7 @@ pub(crate) fn multiply_in_place(
         && left.reach() <= left.numbers.len()
         && row.is_none_or(|row| row.len() == columns);
     assert!(fits, "the matrices of a product don't fit");
-    let packed = PackedRight::new(threads, left.t());
+    let packed = PackedRight::new(threads, left.t(), Terms::Singles);
     let mut product = UninitBuffer::new(rows * columns);
     let shared = SharedSlice::new(product.slots());
     let unit = even_unit(threads, columns, tile_rows());

@@ -5,7 +5,7 @@
 //! tiles read them: the left one into *strips*, as high as tiles, and the right one into *panels*, as wide (Goto and van
 //! de Geijn, 2008).
 //!
-//! **Parts.** `pack`: copies into strips and panels. `prefetch`: what is packed next. `in_place`: products of few rows,
+//! **Parts.** `pack`: copies into strips and panels. `pairs`: those in pairs of elements rounded to `bf16` ([`Terms`]). `prefetch`: what is packed next. `in_place`: products of few rows,
 //! which need no strips. This file: how a product is divided.
 //!
 //! **Flow.** 1. The smaller matrix is packed by all threads, as all of them need all of it. 2. The target is divided along
@@ -19,6 +19,7 @@
 
 mod in_place;
 mod pack;
+mod pairs;
 mod prefetch;
 
 use std::mem::MaybeUninit;
@@ -30,7 +31,7 @@ use pack::{PackedLeft, pack_panels, pack_strips, strips_size};
 
 use prefetch::Prefetch;
 
-use super::tile::{multiply_strips, tile_columns, tile_rows};
+use super::tile::{Terms, multiply_strips, tile_columns, tile_rows};
 use crate::kernels::memory::fill::SharedSlice;
 use crate::kernels::parallel::region;
 use crate::kernels::{Factors, Matrix, TargetMatrix, UninitBuffer, has_tiles};
@@ -38,7 +39,7 @@ use crate::kernels::{Factors, Matrix, TargetMatrix, UninitBuffer, has_tiles};
 /// Number of elements of a block's panel, 16 KiB: it stays in the L1 cache beside a strip.
 const IN_CACHE: usize = 4096;
 
-/// Steps along the depth for which a block of both matrices is packed.
+/// Words along the depth for which a block of both matrices is packed.
 fn block_depth() -> usize {
     IN_CACHE / tile_columns()
 }
@@ -61,6 +62,7 @@ pub(crate) struct Blocked<'a> {
     row: Option<&'a [f32]>,
     /// Whether negative elements of the product are replaced by 0.
     rectifies: bool,
+    terms: Terms,
 }
 
 impl<'a> Blocked<'a> {
@@ -82,7 +84,13 @@ impl<'a> Blocked<'a> {
             right,
             row,
             rectifies: false,
+            terms: Terms::Singles,
         }
+    }
+
+    /// The product of factors in these terms.
+    pub(crate) fn in_terms(self, terms: Terms) -> Blocked<'a> {
+        Blocked { terms, ..self }
     }
 
     /// The product with negative elements replaced by 0, if wanted; −0 and NaN stay.
@@ -154,20 +162,20 @@ enum Common {
     Left(PackedLeft),
 }
 
-/// Blocks of a unit along the depth, each with the rows or columns and the steps of the block that is packed after it.
+/// Blocks of words of a unit along the depth, each with the rows or columns and the words of the block that is packed after it.
 ///
 /// After a unit's last block that is the first one of the unit that follows, which is empty after the last unit.
 fn blocks(
     unit: &Range<usize>,
     units_end: usize,
-    depth: usize,
+    words: usize,
 ) -> impl Iterator<Item = (Range<usize>, (Range<usize>, Range<usize>))> {
     let step = block_depth();
-    let block = move |first: usize| first..depth.min(first + step);
+    let block = move |first: usize| first..words.min(first + step);
     let following = unit.end..units_end.min(unit.end + unit.len());
     let unit = unit.clone();
-    (0..depth).step_by(step).map(move |first| {
-        let next = if first + step < depth {
+    (0..words).step_by(step).map(move |first| {
+        let next = if first + step < words {
             (unit.clone(), block(first + step))
         } else {
             (following.clone(), block(0))
@@ -189,14 +197,17 @@ fn multiply_rows(
     right: &PackedRight,
     scratch: &mut BlockScratch,
 ) {
-    let rectifies = target.rectifies;
-    for (depth, next) in blocks(rows, left.rows, left.columns) {
-        target.rectifies = rectifies && depth.end == left.columns;
+    let (rectifies, terms) = (target.rectifies, right.terms);
+    let words = terms.words(left.columns);
+    for (depth, (next, next_depth)) in blocks(rows, left.rows, words) {
+        target.rectifies = rectifies && depth.end == words;
         let strips = scratch.strips(strips_size(rows.len(), depth.len()));
-        pack_strips(left, rows, &depth, strips);
-        let mut ahead = Prefetch::of(left, &next.0, &next.1, tiles(&target));
+        pack_strips(left, rows, (&depth, terms), strips);
+        let next_depth = terms.elements(&next_depth, left.columns);
+        let mut ahead = Prefetch::of(left, &next, &next_depth, tiles(&target));
         let right = right.from(depth.start);
-        multiply_strips(&target, depth.len(), strips, right, || ahead.some());
+        let depth = (depth.len(), terms);
+        multiply_strips(&target, depth, strips, right, || ahead.some());
         target.adds = true;
     }
 }
@@ -209,15 +220,18 @@ fn multiply_columns(
     columns: &Range<usize>,
     scratch: &mut BlockScratch,
 ) {
-    let rectifies = target.rectifies;
-    for (depth, next) in blocks(columns, right.columns, right.rows) {
-        target.rectifies = rectifies && depth.end == right.rows;
+    let (rectifies, terms) = (target.rectifies, left.terms);
+    let words = terms.words(right.rows);
+    for (depth, (next, next_depth)) in blocks(columns, right.columns, words) {
+        target.rectifies = rectifies && depth.end == words;
         let panel = depth.len() * tile_columns();
         let panels = scratch.panels(columns.len().div_ceil(tile_columns()) * panel);
-        let panels = pack_panels(right, &depth, columns, panels);
-        let mut ahead = Prefetch::of(right, &next.1, &next.0, tiles(&target));
+        let panels = pack_panels(right, (&depth, terms), columns, panels);
+        let next_depth = terms.elements(&next_depth, right.rows);
+        let mut ahead = Prefetch::of(right, &next_depth, &next, tiles(&target));
         let left = left.from(depth.start);
-        multiply_strips(&target, depth.len(), left, (panels, panel), || ahead.some());
+        let depth = (depth.len(), terms);
+        multiply_strips(&target, depth, left, (panels, panel), || ahead.some());
         target.adds = true;
     }
 }
@@ -232,9 +246,9 @@ pub(crate) fn multiply_blocked<const N: usize>(
     let commons = products.each_ref().map(|product| {
         product.as_ref().map(|product| {
             if product.is_by_rows() {
-                Common::Right(PackedRight::new(threads, product.right))
+                Common::Right(PackedRight::new(threads, product.right, product.terms))
             } else {
-                Common::Left(PackedLeft::new(threads, product.left))
+                Common::Left(PackedLeft::new(threads, product.left, product.terms))
             }
         })
     });

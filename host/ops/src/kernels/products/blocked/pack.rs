@@ -4,28 +4,30 @@ use std::iter::repeat;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::block_depth;
+use super::{block_depth, pairs};
 use crate::kernels::math::Number;
 use crate::kernels::memory::fill::{Rows, Schedule, UninitRows, fill_parts};
-use crate::kernels::products::tile::{BEYOND, strips, tile_columns, transpose_strip};
+use crate::kernels::products::tile::{BEYOND, Terms, strips, tile_columns, transpose_strip};
 use crate::kernels::{
     Cursor, Matrix, PANEL, transpose, transpose_whole, write_all, write_rows, written, zeros,
 };
 use crate::vectorised;
 
-/// A right matrix (depth, columns), all of it in panels: (panels, depth, [`tile_columns`]).
+/// A right matrix (depth, columns), all of it in panels: (panels, words, [`tile_columns`]).
 pub(crate) struct PackedRight {
     panels: Vec<f32>,
-    depth: usize,
+    words: usize,
     columns: usize,
+    pub(super) terms: Terms,
 }
 
 impl PackedRight {
     /// Packs a row-major or column-major matrix, on at most `threads` threads.
-    pub(crate) fn new(threads: usize, right: Matrix<'_, f32>) -> PackedRight {
-        let (depth, columns, wide) = (right.rows, right.columns, tile_columns());
+    pub(crate) fn new(threads: usize, right: Matrix<'_, f32>, terms: Terms) -> PackedRight {
+        let (columns, wide) = (right.columns, tile_columns());
+        let words = terms.words(right.rows);
         let count = columns.div_ceil(wide);
-        let memory = UninitRows::new(count, depth * wide);
+        let memory = UninitRows::new(count, words * wide);
         // At least two chunks for each thread, where there are enough panels.
         let together = if right.column_step == 1 {
             MOST_TOGETHER
@@ -38,15 +40,16 @@ impl PackedRight {
             let first = panels.start * wide;
             pack_panels(
                 right,
-                &(0..depth),
+                (&(0..words), terms),
                 &(first..columns.min(panels.end * wide)),
                 slots,
             )
         });
         PackedRight {
             panels,
-            depth,
+            words,
             columns,
+            terms,
         }
     }
 
@@ -54,53 +57,58 @@ impl PackedRight {
         self.columns
     }
 
-    /// The panels from a step along the depth on, and the stride from panel to panel.
+    /// The panels from a word along the depth on, and the stride from panel to panel.
     pub(super) fn from(&self, first: usize) -> (&[f32], usize) {
         let wide = tile_columns();
-        (&self.panels[first * wide..], self.depth * wide)
+        (&self.panels[first * wide..], self.words * wide)
     }
 }
 
-/// A left matrix (rows, depth), all of it in strips: blocks of [`block_depth`] steps after each other.
+/// A left matrix (rows, depth), all of it in strips: blocks of [`block_depth`] words after each other.
 pub(super) struct PackedLeft {
     blocks: Vec<Vec<f32>>,
+    pub(super) terms: Terms,
 }
 
 impl PackedLeft {
     /// Packs a row-major or column-major matrix, on at most `threads` threads.
-    pub(super) fn new(threads: usize, left: Matrix<'_, f32>) -> PackedLeft {
-        let count = left.columns.div_ceil(block_depth());
+    pub(super) fn new(threads: usize, left: Matrix<'_, f32>, terms: Terms) -> PackedLeft {
+        let words = terms.words(left.columns);
+        let count = words.div_ceil(block_depth());
         let mut blocks = vec![Vec::new(); count];
         let memory = Rows::new(&mut blocks, 1);
         let schedule = Schedule::of_size(threads, count, 1);
         fill_parts(schedule, memory, |own, blocks| {
             for (block, index) in blocks.iter_mut().zip(own.clone()) {
-                let depth = index * block_depth()..left.columns.min((index + 1) * block_depth());
+                let depth = index * block_depth()..words.min((index + 1) * block_depth());
                 block.resize(strips_size(left.rows, depth.len()), 0.0);
-                pack_strips(left, &(0..left.rows), &depth, block);
+                pack_strips(left, &(0..left.rows), (&depth, terms), block);
             }
         });
-        PackedLeft { blocks }
+        PackedLeft { blocks, terms }
     }
 
-    /// The strips of the block that begins with this step along the depth.
+    /// The strips of the block that begins with this word along the depth.
     pub(super) fn from(&self, first: usize) -> &[f32] {
         &self.blocks[first / block_depth()]
     }
 }
 
-/// Memory for the strips of this many rows and steps along the depth.
+/// Memory for the strips of this many rows and words along the depth.
 pub(super) fn strips_size(rows: usize, depth: usize) -> usize {
     rows * depth + BEYOND
 }
 
-/// Packs some rows and steps along the depth of a left matrix into strips.
+/// Packs some rows and words along the depth of a left matrix into strips.
 pub(super) fn pack_strips(
     left: Matrix<'_, f32>,
     rows: &Range<usize>,
-    depth: &Range<usize>,
+    (depth, terms): (&Range<usize>, Terms),
     to: &mut [f32],
 ) {
+    if terms == Terms::Pairs {
+        return pairs::pack_strips(left, rows, &terms.elements(depth, left.columns), to);
+    }
     let start = rows.start * left.row_step + depth.start * left.column_step;
     for strip in strips(rows.len()) {
         let from = &left.numbers[start + strip.start * left.row_step..];
@@ -114,15 +122,18 @@ pub(super) fn pack_strips(
     }
 }
 
-/// Packs some columns and steps along the depth of a right matrix into panels.
+/// Packs some columns and words along the depth of a right matrix into panels.
 ///
 /// The last panel has zeros beyond the last column.
 pub(super) fn pack_panels<'a>(
     right: Matrix<'_, f32>,
-    depth: &Range<usize>,
+    (depth, terms): (&Range<usize>, Terms),
     columns: &Range<usize>,
     to: &'a mut [MaybeUninit<f32>],
 ) -> &'a mut [f32] {
+    if terms == Terms::Pairs {
+        return pairs::pack_panels(right, &terms.elements(depth, right.rows), columns, to);
+    }
     let start = depth.start * right.row_step + columns.start * right.column_step;
     let from = &right.numbers[start..];
     let wide = tile_columns();

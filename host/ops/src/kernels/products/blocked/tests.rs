@@ -1,5 +1,7 @@
 //! Tests of packed blocks against a naive product.
 
+use candle_core::{DType, Device, Tensor};
+
 use super::*;
 
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
@@ -72,7 +74,7 @@ fn products_of_all_sizes_and_orders_are_the_slow_ones() {
                 let expected: Vec<f32> = with_row.iter().map(|x| x.max(0.0)).collect();
                 assert_eq!(found, Some(expected), "{m} {k} {n}");
             }
-            let packed = PackedRight::new(2, right);
+            let packed = PackedRight::new(2, right, Terms::Singles);
             let mut own = UninitBuffer::new((m - 3) * n);
             let mut scratch = BlockScratch::default();
             let rows = 3..m;
@@ -160,4 +162,88 @@ fn avx2_and_avx512_give_the_same_bits() {
         .expect("the tests");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("1 passed"), "{text}");
+}
+
+/// An element as `bf16` by the definition: the nearest, ties to even.
+fn narrow(number: f32) -> f32 {
+    f32::from_bits(super::pairs::rounded(number) << 16)
+}
+
+#[test]
+fn elements_are_rounded_to_the_nearest_of_16_bits() {
+    let cases = [
+        (1.0, 0x3f80),
+        (-0.0, 0x8000),
+        // Ties: to the even one, down and up.
+        (f32::from_bits(0x3f80_8000), 0x3f80),
+        (f32::from_bits(0x3f81_8000), 0x3f82),
+        (f32::from_bits(0x3f80_8001), 0x3f81),
+        (f32::MAX, 0x7f80),
+        (f32::NEG_INFINITY, 0xff80),
+        (f32::from_bits(0x7f80_0001), 0x7fc0),
+        // Denormal numbers become zeros; the largest of them, too.
+        (f32::from_bits(0x007f_ffff), 0),
+        (f32::from_bits(0x8000_0001), 0x8000),
+        (f32::MIN_POSITIVE, 0x0080),
+    ];
+    for (number, bits) in cases {
+        assert_eq!(super::pairs::rounded(number), bits, "{number:e}");
+    }
+    // As candle does it, but for denormal numbers.
+    let all = (0..10_000_u32).map(|index| f32::from_bits(index.wrapping_mul(2_654_435_761)));
+    let all: Vec<f32> = all.filter(|number| number.is_normal()).collect();
+    let tensor = Tensor::new(all.as_slice(), &Device::Cpu).expect("a tensor");
+    let narrowed = tensor
+        .to_dtype(DType::BF16)
+        .and_then(|narrow| narrow.to_dtype(DType::F32));
+    let narrowed: Vec<f32> = narrowed.expect("narrow").to_vec1().expect("numbers");
+    let ours: Vec<f32> = all.into_iter().map(narrow).collect();
+    assert_eq!(ours, narrowed);
+}
+
+#[test]
+fn rounded_products_are_those_of_rounded_elements_in_all_orders() {
+    // Odd depths, several blocks of words, and widths that are no multiples of tiles.
+    for (m, k, n) in [
+        (16, 16, 16),
+        (17, 301, 33),
+        (64, 19, 100),
+        (130, 515, 70),
+        (50, 256, 200),
+    ] {
+        if !Blocked::pays(m, k, n) {
+            continue;
+        }
+        let uneven = |numbers: Vec<f32>| numbers.iter().map(|x| x * 1.003 + 0.01).collect();
+        let (a, b): (Vec<f32>, Vec<f32>) = (uneven(numbers(m * k, 1)), uneven(numbers(k * n, 2)));
+        let row = numbers(n, 3);
+        let mut bits: Option<Vec<f32>> = None;
+        for order in 0..4 {
+            let [of_left, of_right] = [order & 1 > 0, order & 2 > 0];
+            let (left, right) = (stored(&a, k, of_left), stored(&b, n, of_right));
+            let factors = Factors {
+                left: view(&left, m, k, of_left),
+                right: view(&right, k, n, of_right),
+                row: Some(&row),
+            };
+            for threads in [1, 3] {
+                let product = Blocked::new(factors).in_terms(Terms::Pairs);
+                let [found] = multiply_blocked(threads, [Some(product)]);
+                let found = found.expect("a product");
+                for (index, found) in found.iter().enumerate() {
+                    let (i, j) = (index / n, index % n);
+                    let terms = (0..k)
+                        .map(|l| f64::from(narrow(a[i * k + l])) * f64::from(narrow(b[l * n + j])));
+                    let size: f64 = terms.clone().map(f64::abs).sum();
+                    let exact = terms.sum::<f64>() + f64::from(row[j]);
+                    assert!(
+                        (f64::from(*found) - exact).abs() <= 1e-6 * size.max(1.0),
+                        "{m} {k} {n}"
+                    );
+                }
+                let same = bits.get_or_insert_with(|| found.clone());
+                assert_eq!(&found, same, "{m} {k} {n}");
+            }
+        }
+    }
 }

@@ -18,10 +18,42 @@ pub(crate) use transpose::{
 
 use crate::kernels::TargetMatrix;
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::{InstructionLevel, level};
+use crate::kernels::{InstructionLevel, has_pairs, level};
 
 /// Number of columns of a panel.
 pub(crate) const PANEL: usize = 32;
+
+/// What packed matrices consist of, in words of 32 bits along the depth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// Elements.
+    #[default]
+    Singles,
+    /// Two elements each, rounded to `bf16`; the last may have a zero in place of the second. Sums are added up in an order of their
+    /// own: of each pair the second product comes first.
+    Pairs,
+}
+
+impl Terms {
+    /// Number of elements of a word.
+    fn each(self) -> usize {
+        match self {
+            Terms::Singles => 1,
+            Terms::Pairs => 2,
+        }
+    }
+
+    /// Number of words of this many elements.
+    pub(crate) fn words(self, elements: usize) -> usize {
+        elements.div_ceil(self.each())
+    }
+
+    /// The elements of some words, of `all` elements.
+    pub(crate) fn elements(self, words: &Range<usize>, all: usize) -> Range<usize> {
+        let each = self.each();
+        (words.start * each).min(all)..(words.end * each).min(all)
+    }
+}
 
 /// Whether this processor supports tiled multiplication.
 pub(crate) fn has_tiles() -> bool {
@@ -114,6 +146,7 @@ pub(crate) fn multiply_tiles(
                 ..right
             },
             wide: PANEL,
+            terms: Terms::Singles,
             target,
             adds: target.adds || first > 0,
         };
@@ -122,13 +155,13 @@ pub(crate) fn multiply_tiles(
 }
 
 /// As [`multiply_tiles`], with both matrices packed: the left one into [`strips`], the right one into panels of
-/// [`tile_columns`].
+/// [`tile_columns`]. The depth is a number of words, of which both consist.
 ///
 /// A strip has (depth, rows) and a panel (depth, columns), both without elements between them; `panel` is the stride from
 /// panel to panel. `between` is called before each tile.
 pub(crate) fn multiply_strips(
     target: &TargetMatrix<'_, f32>,
-    depth: usize,
+    (depth, terms): (usize, Terms),
     left: &[f32],
     right: (&[f32], usize),
     between: impl FnMut(),
@@ -142,7 +175,7 @@ pub(crate) fn multiply_strips(
         row: 1,
         steps: (0, 0),
     };
-    multiply_by_panels(target, depth, (left, Some(depth)), right, between);
+    multiply_by_panels(target, (depth, terms), (left, Some(depth)), right, between);
 }
 
 /// As [`multiply_strips`], with a left matrix whose rows are read in place, contiguous along the depth.
@@ -156,13 +189,14 @@ pub(crate) fn multiply_panels(
     let fits = left.steps == (0, 1)
         && target.rows.saturating_sub(1) * left.row + depth <= left.numbers.len();
     assert!(fits, "the matrices of a product in panels don't fit");
+    let depth = (depth, Terms::Singles);
     multiply_by_panels(target, depth, (left, None), right, between);
 }
 
 /// Multiplies a left matrix that fits the target, packed into strips or not, by panels.
 fn multiply_by_panels(
     target: &TargetMatrix<'_, f32>,
-    depth: usize,
+    (depth, terms): (usize, Terms),
     (left, strips): (LeftMatrix<'_>, Option<usize>),
     (right, panel): (&[f32], usize),
     between: impl FnMut(),
@@ -185,6 +219,7 @@ fn multiply_by_panels(
             steps: (0, wide),
         },
         wide,
+        terms,
         target,
         adds: target.adds,
     };
@@ -242,6 +277,7 @@ struct Product<'a, 'b> {
     right: Right<'a>,
     /// Number of columns of a panel.
     wide: usize,
+    terms: Terms,
     target: &'a TargetMatrix<'b, f32>,
     /// Whether the product is added to the elements already in the target.
     adds: bool,
@@ -253,13 +289,26 @@ impl Product<'_, '_> {
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "tiles take pointers")]
     fn run(&self, between: impl FnMut()) {
-        match level() {
+        use registers::{EmulatedPairs, Singles};
+        match (level(), self.terms) {
             // SAFETY: `level` gives this only where the processor has AVX-512, and the calling function has
             // checked that all reads and writes lie in their memory.
-            InstructionLevel::Avx512 => unsafe { self.avx512(between) },
+            (InstructionLevel::Avx512, Terms::Singles) => unsafe {
+                self.avx512::<Singles>(between);
+            },
+            // SAFETY: the processor also has the instruction for pairs; as above.
+            (InstructionLevel::Avx512, Terms::Pairs) if has_pairs() => unsafe {
+                self.avx512_pairs(between);
+            },
+            // SAFETY: as above.
+            (InstructionLevel::Avx512, Terms::Pairs) => unsafe {
+                self.avx512::<EmulatedPairs>(between);
+            },
             // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA, and the calling function has
             // checked that all reads and writes lie in their memory.
-            _ if has_tiles() => unsafe { self.avx2(between) },
+            (_, Terms::Singles) if has_tiles() => unsafe { self.avx2::<Singles>(between) },
+            // SAFETY: as above.
+            (_, Terms::Pairs) if has_tiles() => unsafe { self.avx2::<EmulatedPairs>(between) },
             _ => panic!("a product in tiles on a processor that has none"),
         }
     }
@@ -273,15 +322,15 @@ impl Product<'_, '_> {
 /// Calls `tile` with the number of rows as a constant, up to the maximum of the registers.
 #[cfg(target_arch = "x86_64")]
 macro_rules! by_rows {
-    ($self:ident, $registers:ty, $rows:expr, $at:expr, $is_whole:expr, [$($count:literal)*]) => {
+    ($self:ident, $registers:ty, $terms:ty, $rows:expr, $at:expr, $is_whole:expr, [$($count:literal)*]) => {
         match ($rows, $is_whole) {
             $(
                 // SAFETY: the calling function requires these registers' instructions and a product that fits its
                 // memory; `each_tile` gives tiles inside it, and the columns fill two registers.
-                ($count, true) => unsafe { $self.tile::<$registers, $count, true>($at) },
+                ($count, true) => unsafe { $self.tile::<$registers, $terms, $count, true>($at) },
                 // SAFETY: the calling function requires these registers' instructions and a product that fits its
                 // memory; `each_tile` gives tiles inside it.
-                ($count, false) => unsafe { $self.tile::<$registers, $count, false>($at) },
+                ($count, false) => unsafe { $self.tile::<$registers, $terms, $count, false>($at) },
             )*
             _ => {}
         }
@@ -318,12 +367,28 @@ impl Product<'_, '_> {
     ///
     /// The processor has AVX-512, and the product fits its memory.
     #[target_feature(enable = "avx512f")]
-    unsafe fn avx512(&self, mut between: impl FnMut()) {
+    unsafe fn avx512<T: registers::Multiplies<registers::Avx512>>(
+        &self,
+        mut between: impl FnMut(),
+    ) {
         use registers::{Avx512, Registers};
         self.each_tile(Avx512::ROWS, 2 * Avx512::LANES, |rows, at| {
             between();
             let is_whole = at.columns == 2 * Avx512::LANES;
-            by_rows!(self, Avx512, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
+            by_rows!(self, Avx512, T, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
+        });
+    }
+
+    /// # Safety
+    ///
+    /// The processor has AVX-512 with the instruction for pairs of `bf16`, and the product fits its memory.
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    unsafe fn avx512_pairs(&self, mut between: impl FnMut()) {
+        use registers::{Avx512, Pairs, Registers};
+        self.each_tile(Avx512::ROWS, 2 * Avx512::LANES, |rows, at| {
+            between();
+            let is_whole = at.columns == 2 * Avx512::LANES;
+            by_rows!(self, Avx512, Pairs, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
         });
     }
 
@@ -331,12 +396,12 @@ impl Product<'_, '_> {
     ///
     /// The processor has AVX2 and FMA, and the product fits its memory.
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn avx2(&self, mut between: impl FnMut()) {
+    unsafe fn avx2<T: registers::Multiplies<registers::Avx2>>(&self, mut between: impl FnMut()) {
         use registers::{Avx2, Registers};
         self.each_tile(Avx2::ROWS, 2 * Avx2::LANES, |rows, at| {
             between();
             let is_whole = at.columns == 2 * Avx2::LANES;
-            by_rows!(self, Avx2, rows, at, is_whole, [1 2 3 4 5 6]);
+            by_rows!(self, Avx2, T, rows, at, is_whole, [1 2 3 4 5 6]);
         });
     }
 
@@ -367,7 +432,11 @@ impl Product<'_, '_> {
     /// The processor has the instructions of `R`; rows and columns lie inside the product, which fits its memory; with
     /// `WHOLE` the columns fill two registers.
     #[inline(always)]
-    unsafe fn tile<R: registers::Registers, const ROWS: usize, const WHOLE: bool>(&self, at: At) {
+    unsafe fn tile<R, T, const ROWS: usize, const WHOLE: bool>(&self, at: At)
+    where
+        R: registers::Registers,
+        T: registers::Multiplies<R>,
+    {
         let (row_step, left_row) = (self.target.row_step, self.left.row);
         // SAFETY: by this function's contract the processor has the instructions, and all rows and columns lie in their
         // memory; masks leave out columns beyond the last. Pointers that go one step too far at the end are not read.
@@ -410,8 +479,8 @@ impl Product<'_, '_> {
                         let group = left.wrapping_add(groups[row / 4]);
                         let factor =
                             group.wrapping_add([0, left_row, 2 * left_row, third][row % 4]);
-                        sums[0] = R::add_product(sums[0], factor, first);
-                        sums[1] = R::add_product(sums[1], factor, second);
+                        sums[0] = T::add(sums[0], factor, first);
+                        sums[1] = T::add(sums[1], factor, second);
                     }
                     left = left.wrapping_add(left_step);
                     right = right.wrapping_add(self.right.steps.1);

@@ -108,6 +108,7 @@ fn both_sets_of_instructions_give_the_same_bits() {
                 panel: PANEL,
                 steps: (0, columns),
             },
+            terms: Terms::Singles,
             wide: PANEL,
             target: &TargetMatrix::replacing(y, rows, columns),
             adds: false,
@@ -116,9 +117,9 @@ fn both_sets_of_instructions_give_the_same_bits() {
         // given.
         unsafe {
             if index == 0 {
-                product.avx512(|| ());
+                product.avx512::<registers::Singles>(|| ());
             } else {
-                product.avx2(|| ());
+                product.avx2::<registers::Singles>(|| ());
             }
         }
     }
