@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `adapters` | adapters beside a model that is held: the same bits after an interruption, merged and used |
 //! | `averages` | `ema` and `swa` average what their formulas say |
+//! | `given_loss` | losses that hooks give train as the host's own, and passes with other parameters |
+//! | `self_supervised` | teachers, queues and centres have the same bits on ranks, apart and after a resume |
 //! | `tensors` | hooks read and change tensors where they may, without a copy |
 //! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
 //! | `order` | which mount points are called, in which order, with which counters |
