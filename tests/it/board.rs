@@ -329,7 +329,7 @@ fn a_page_in_a_file_has_all_of_it() {
     let (_, data) = page.split_once("id=\"data\">").expect("data");
     let (data, _) = data.split_once("</script>").expect("an end");
     let data: Value = serde_json::from_str(data).expect("JSON");
-    assert_eq!(data["runs"]["name"][0], HOSTILE);
+    assert_eq!(data["runs"]["runs"]["name"][0], HOSTILE);
     assert_eq!(
         data["curves"]["sweep/0001"]["val/loss"]["value"],
         json!([2.0, 0.5, 0.75])
