@@ -108,7 +108,8 @@ mod view;
 pub use checkpoint_ref::CheckpointRef;
 pub use error::{Context, HookError, Result};
 pub use ext::{
-    BEST_CHECKPOINT, Collection, KEPT_WEIGHTS, Keep, RUN_TIMES, TextRequest, WrittenText,
+    BEST_CHECKPOINT, Collection, ForwardMode, KEPT_WEIGHTS, Keep, RUN_TIMES, TextRequest,
+    WrittenText,
 };
 pub use files::{path_inside, write_atomically};
 pub use hook::{Hook, HookKind, NoConfig};
@@ -125,10 +126,10 @@ pub use view::{
     AfterBackward, AfterCycle, AfterEpoch, AfterForward, AfterIter, AfterLoadCheckpoint, AfterLoop,
     AfterLoss, AfterRun, AfterSaveCheckpoint, AfterUpdate, At, AtEpochProfile, BeforeEpoch,
     BeforeIter, BeforeLoop, BeforeRun, BeforeSaveCheckpoint, BeforeUpdate, Checkpoint,
-    CheckpointRequest, Device, DeviceTensor, EpochProfile, Failure, Gpu, GpuSpan, Groups, HookTime,
-    Losses, Metrics, Module, ModuleBackward, ModuleFacts, ModuleForward, OnException, Origin,
-    Outcome, ParameterGroup, Ranks, Resumed, Screen, Storage, TaskFacts, TaskView, Tensors,
-    Threads, Vectors, moment,
+    CheckpointRequest, Device, DeviceTensor, EpochProfile, Failure, ForwardPass, Gpu, GpuSpan,
+    Groups, HookTime, Losses, Metrics, Module, ModuleBackward, ModuleFacts, ModuleForward,
+    OnException, Origin, Outcome, ParameterGroup, Ranks, Resumed, Screen, Storage, TaskFacts,
+    TaskView, Tensors, Threads, Vectors, moment,
 };
 
 /// The usual imports of a plugin: `use sconce_plugin_api::prelude::*;`.

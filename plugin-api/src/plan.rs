@@ -44,6 +44,8 @@ pub struct Plan {
     ///
     /// Declarations may be patterns such as `norm/*`.
     pub metrics: Vec<String>,
+    /// Views of each training sample in a batch, one after the other; 0 if it isn't known.
+    pub views: u64,
     /// Why the model can't write text; empty if it can ([`At::generate`](crate::At::generate)), and if it isn't known.
     pub why_no_text: String,
 }

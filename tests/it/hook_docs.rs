@@ -25,6 +25,7 @@ const PAGES: &[(&str, &str)] = &[
     ("docs/hooks-metrics.md", "sconce-plugin-metrics"),
     ("docs/hooks-profiling.md", "sconce-plugin-profiling"),
     ("docs/hooks-report.md", "sconce-plugin-report"),
+    ("docs/self-supervision.md", "sconce-plugin-self-supervised"),
     ("docs/hooks-in-python.md", "sconce-plugin-python"),
 ];
 

@@ -30,6 +30,7 @@
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `ranks`, `rank_ends` | the same bits on any number of ranks, and how runs end in which one does not go on |
 //! | `cluster` | the templates for Slurm and Kubernetes are what these take, and their commands go on |
+//! | `views` | predictions of several views are the mean of theirs; features; what views and missing targets exclude |
 //! | `class_weights` | weights of classes by name and balanced are those of a list |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
@@ -114,6 +115,7 @@ mod finite;
 mod folds;
 mod foreseen;
 mod generate;
+mod given_loss;
 mod gradient_audit;
 mod hangs;
 mod hook_docs;
@@ -157,6 +159,7 @@ mod reload;
 mod requests;
 mod resume;
 mod samples;
+mod self_supervised;
 mod sharing;
 mod signatures;
 #[cfg(unix)]
@@ -174,3 +177,4 @@ mod validations;
 mod variables;
 mod versions;
 mod view;
+mod views;

@@ -73,6 +73,7 @@ def page(plugins, sconce):
             unknown = hook.get("asks") is None
             cells.append(", ".join(why) if why else "as its own file says" if unknown else "yes")
         own = "models of text" if "generate" in (hook.get("asks") or []) else "yes"
+        own = "views of samples" if "given_loss" in (hook.get("reads") or []) else own
         lines.append(f"| `{hook['name']}` | {own} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

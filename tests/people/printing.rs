@@ -286,6 +286,8 @@ mod unwritable {
             &["eval", "--json"],
             &["predict"],
             &["predict", "--format", "csv"],
+            &["probe"],
+            &["probe", "--json"],
         ] {
             all.push([&more[..1], &["manifest.json"], &more[1..], &weights].concat());
         }

@@ -68,8 +68,9 @@ pub use images::idx::survey_labels;
 pub use images::image_folder::{ColourMode, ImageFolderConfig, ImageSurvey, Resize, survey_images};
 pub use images::transform::ImageTransform;
 pub use images::{
-    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, ImageDataset, Images,
-    MeanDeviation, MixupConfig, NormaliseConfig, NormaliseRule, RandAugmentConfig, RotateConfig,
+    AugmentConfig, BlurConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip,
+    GreyConfig, ImageDataset, ImageTargets, Images, MeanDeviation, MixupConfig, NormaliseConfig,
+    NormaliseRule, RandAugmentConfig, RotateConfig, SolariseConfig, ViewConfig, ViewCropConfig,
 };
 pub use load::config::{DataConfig, IdxConfig};
 pub use load::load;

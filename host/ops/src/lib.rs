@@ -79,6 +79,7 @@ pub use operations::embedding::{add_positions, embedding, embedding_with};
 pub use operations::finite::is_finite;
 pub use operations::linear::{linear, linear_then, linear_with};
 pub use operations::losses::cross_entropy::{cross_entropy, cross_entropy_on_device};
+pub use operations::losses::given::given_loss;
 pub use operations::losses::squared_error::mean_squared_error;
 pub use operations::pool::pool2d;
 pub use operations::pool::upsample::upsample2d;

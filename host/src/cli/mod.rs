@@ -84,6 +84,8 @@ enum Command {
     Eval(trained::eval::EvalArgs),
     /// Prints a trained model's predictions for samples, as JSON lines or CSV.
     Predict(trained::predict::PredictArgs),
+    /// Measures how well simple classifiers do on a trained model's features: a linear one, and nearest neighbours.
+    Probe(trained::probe::ProbeArgs),
     /// Writes a pretrained model with the adapters that a run has trained beside it.
     Merge(trained::merge::MergeArgs),
     /// Has a trained model of text write on from a prompt.
@@ -302,6 +304,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
         Command::Eval(arguments) => trained::eval::eval(&arguments, tasks),
         Command::Predict(arguments) => trained::predict::predict(&arguments, tasks),
+        Command::Probe(arguments) => trained::probe::probe(&arguments, tasks),
         Command::Merge(arguments) => trained::merge::merge(&arguments),
         Command::Generate(arguments) => trained::generate::generate(&arguments, tasks),
         Command::Export(arguments) => trained::export::export(&arguments, tasks),

@@ -74,6 +74,7 @@ impl Predictor {
             Targets::Numbers(names) => (false, names),
             Targets::Class(names) | Targets::ClassPerPosition(names) => (true, names),
             Targets::TokenPerPosition(_) => (true, Vec::new()),
+            Targets::None => (false, Vec::new()),
         };
         let _precision = self.model.precision().begin(self.model.device());
         let (mut values, mut shape) = (Vec::new(), vec![0]);

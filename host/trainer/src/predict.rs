@@ -16,11 +16,16 @@ pub enum Prediction {
     Classes(Vec<(usize, f64)>),
     /// Values, in the order of the targets' names.
     Numbers(Vec<f64>),
+    /// Elements of an output that has no names, row-major.
+    Vector(Vec<f64>),
 }
 
 /// Converts a batch's outputs to predictions.
 pub fn predictions(outputs: &Tensor, targets: &Targets) -> Result<Vec<Prediction>> {
     let outputs = copy_to_host(&outputs.detach())?.to_dtype(DType::F64)?;
+    if let Targets::None = targets {
+        return vectors(&outputs);
+    }
     if let Targets::Numbers(_) = targets {
         let rows: Vec<Vec<f64>> = outputs.to_vec2()?;
         return Ok(rows.into_iter().map(Prediction::Numbers).collect());
@@ -45,6 +50,14 @@ pub fn predictions(outputs: &Tensor, targets: &Targets) -> Result<Vec<Prediction
     Ok(rows
         .map(|row| Prediction::Class(likeliest(&row).0, row))
         .collect())
+}
+
+/// Converts a batch's outputs of any meaning, (samples, …).
+pub fn vectors(outputs: &Tensor) -> Result<Vec<Prediction>> {
+    let outputs = copy_to_host(&outputs.detach())?.to_dtype(DType::F64)?;
+    let samples = outputs.dim(0)?;
+    let rows: Vec<Vec<f64>> = outputs.reshape((samples, ()))?.to_vec2()?;
+    Ok(rows.into_iter().map(Prediction::Vector).collect())
 }
 
 /// Name at an index, or the index itself if it has none.
@@ -75,6 +88,7 @@ pub fn known(batch: &Tensor, targets: &Targets) -> Result<Vec<KnownTarget>> {
             let rows: Vec<Vec<u32>> = batch.to_vec2()?;
             rows.into_iter().map(KnownTarget::Classes).collect()
         }
+        Targets::None => Vec::new(),
         Targets::Numbers(_) => {
             let rows: Vec<Vec<f64>> = batch.to_dtype(DType::F64)?.to_vec2()?;
             rows.into_iter().map(KnownTarget::Numbers).collect()
@@ -151,7 +165,7 @@ impl Sample {
 
 impl Prediction {
     /// Returns a JSON object: `index`, `row` or `file`, and `class` with `probability` and `probabilities`, or
-    /// `classes` with `probabilities`, or `prediction`; `target` or `targets` if known.
+    /// `classes` with `probabilities`, or `prediction`, or `output`; `target` or `targets` if known.
     pub fn json(&self, sample: &Sample, targets: &Targets) -> Value {
         let names = targets.names();
         let mut object = sample.json();
@@ -175,6 +189,7 @@ impl Prediction {
                     "probabilities": probabilities.collect::<Vec<_>>(),
                 })
             }
+            Prediction::Vector(elements) => json!({ "output": elements }),
             Prediction::Numbers(numbers) => {
                 let all = numbers.iter().enumerate();
                 let all: Map<String, Value> = all
@@ -192,8 +207,8 @@ impl Prediction {
         Value::Object(object)
     }
 
-    /// Header of the rows, for samples with the same fields as this one.
-    pub fn header(sample: &Sample, targets: &Targets) -> Vec<String> {
+    /// Header of the rows, for samples with the same fields as this one, and predictions of the same length.
+    pub fn header(&self, sample: &Sample, targets: &Targets) -> Vec<String> {
         let mut header = vec!["index"];
         header.extend(match &sample.origin {
             Some(SampleOrigin::Row(_)) => Some("row"),
@@ -201,18 +216,22 @@ impl Prediction {
             None => None,
         });
         header.extend(match targets {
-            Targets::Class(_) => &["class", "probability"][..],
+            _ if matches!(self, Prediction::Vector(_)) => &[][..],
+            Targets::Class(_) => &["class", "probability"],
             Targets::ClassPerPosition(_) => &["position", "class", "probability"],
             Targets::TokenPerPosition(_) => &["position", "token", "probability"],
-            Targets::Numbers(_) => &[],
+            Targets::Numbers(_) | Targets::None => &[],
         });
         let mut header: Vec<String> = header.into_iter().map(str::to_owned).collect();
-        match targets {
-            Targets::Class(names) => {
+        match (self, targets) {
+            (Prediction::Vector(elements), _) => {
+                header.extend((0..elements.len()).map(|index| format!("output {index}")));
+            }
+            (_, Targets::Class(names)) => {
                 header.extend(names.iter().map(|name| format!("probability of {name}")));
             }
-            Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {}
-            Targets::Numbers(names) => header.extend(names.iter().cloned()),
+            (_, Targets::Numbers(names)) => header.extend(names.iter().cloned()),
+            _ => {}
         }
         if sample.target.is_some() {
             match targets {
@@ -251,7 +270,7 @@ impl Prediction {
                 })
                 .collect()
             }
-            Prediction::Numbers(numbers) => {
+            Prediction::Numbers(numbers) | Prediction::Vector(numbers) => {
                 vec![row(numbers.iter().map(f64::to_string).collect(), 0)]
             }
         }
@@ -293,7 +312,7 @@ mod tests {
                 (sample.origin, sample.target) = (origin.clone(), target);
                 let (row, header) = (
                     &found[1].rows(&sample, &targets)[0],
-                    Prediction::header(&sample, &targets),
+                    found[1].header(&sample, &targets),
                 );
                 assert_eq!(row.len(), header.len(), "{header:?}");
             }
@@ -334,8 +353,21 @@ mod tests {
             [named(&["0", "1.5", "-2", "1", "2.5"])]
         );
         assert_eq!(
-            Prediction::header(&with_targets, &targets),
+            found[0].header(&with_targets, &targets),
             named(&["index", "x", "y", "target of x", "target of y"])
+        );
+        let vectors = Tensor::new(&[[[1.5_f32], [-2.0]]], &Device::Cpu).expect("outputs");
+        let found = predictions(&vectors, &Targets::None).expect("predictions");
+        let plain = sample(None);
+        assert_eq!(
+            found[0].json(&plain, &Targets::None)["output"],
+            json!([1.5, -2.0])
+        );
+        let header = found[0].header(&plain, &Targets::None);
+        assert_eq!(header, named(&["index", "output 0", "output 1"]));
+        assert_eq!(
+            found[0].rows(&plain, &Targets::None),
+            [named(&["0", "1.5", "-2"])]
         );
     }
 }

@@ -73,6 +73,8 @@ const READING: &[(&str, &str)] = &[
     ("device", "device"),
     ("on_device", "device"),
     ("on_device_mut", "device"),
+    ("forward_pass", "forward"),
+    ("set_loss", "given_loss"),
 ];
 
 /// Collections, as in `Collection::Gradients`.

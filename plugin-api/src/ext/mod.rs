@@ -18,6 +18,8 @@ mod asked;
 mod c;
 mod claims;
 mod device;
+mod forward;
+mod given_loss;
 mod gpu;
 mod legal;
 mod log;
@@ -51,6 +53,7 @@ use sconce_plugin_macros::extension;
 pub use asked::{Asked, check_ratio, serving_order};
 pub use c::{C_ENTRY, CPlugin, CTable};
 pub use device::DeviceAbi;
+pub use forward::{ForwardMode, why_no_forward_at, why_no_loss_at};
 pub use gpu::{GpuFiguresAbi, GpuSpanAbi};
 pub use legal::{
     BEST_CHECKPOINT, KEPT_WEIGHTS, LATEST, RUN_TIMES, check_name, check_path, check_tag,
@@ -58,7 +61,8 @@ pub use legal::{
 pub use log::Level;
 pub use metrics::MetricAbi;
 pub use ranks::{
-    why_no_gather_at, why_not_asked_on_first, why_not_changed_on_first, why_not_on_first,
+    why_no_gather_at, why_no_loss_on_first, why_not_asked_on_first, why_not_changed_on_first,
+    why_not_on_first,
 };
 pub use readable::Readable;
 pub use requests::Request;
@@ -74,6 +78,7 @@ pub use values::Keep;
 pub use vectors::{Change, Combination, LentVectors, Reduction, VectorsAbi};
 #[cfg(feature = "host")]
 pub use {
+    forward::ForwardPassesLocal,
     metrics::MetricsLocal,
     ranks::RanksLocal,
     tensors::TensorsLocal,
@@ -212,6 +217,8 @@ macro_rules! extensions {
 extensions! {
     claims: Claims ClaimsTable ClaimsClient [ClaimsCall 'a],
     device: Device DeviceTable DeviceClient,
+    forward: ForwardPasses ForwardPassesTable ForwardPassesClient [ForwardPassesCall 'a],
+    given_loss: GivenLoss GivenLossTable GivenLossClient,
     gpu: Gpu GpuTable GpuClient,
     log: Log LogTable LogClient [LogCall 'a],
     loss: Loss LossTable LossClient,

@@ -101,6 +101,12 @@ pub fn why_not_asked_on_first(hook: &str, request: Request) -> Option<String> {
     (request == Request::ScaleLoss).then(|| on_first_alone(hook, "scales the loss"))
 }
 
+/// Why a hook that runs on the first rank alone may not give the loss while several processes train together: each has batches of its
+/// own.
+pub fn why_no_loss_on_first(hook: &str) -> String {
+    on_first_alone(hook, "gives the loss")
+}
+
 fn on_first_alone(hook: &str, what: &str) -> String {
     format!(
         "the hook `{hook}` {what} but runs on the first rank alone: \"ranks\": \"all\" in its entry makes it run on all"

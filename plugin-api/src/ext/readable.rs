@@ -36,11 +36,15 @@ pub enum Readable {
     Ranks,
     /// Tensors where they are, and the device that computes (`sconce.device/1`).
     Device,
+    /// Forward passes of the model with other parameters (`sconce.forward/1`).
+    Forward,
+    /// The batch's loss, which a hook gives (`sconce.given-loss/1`).
+    GivenLoss,
 }
 
 impl Readable {
     /// All that this version of the API knows.
-    pub const ALL: [Readable; 12] = [
+    pub const ALL: [Readable; 14] = [
         Readable::Parameters,
         Readable::Gradients,
         Readable::Batch,
@@ -53,6 +57,8 @@ impl Readable {
         Readable::Groups,
         Readable::Ranks,
         Readable::Device,
+        Readable::Forward,
+        Readable::GivenLoss,
     ];
 
     /// The name in metadata and in `#[hook(reads = […])]`.
@@ -70,6 +76,8 @@ impl Readable {
             Readable::Groups => "groups",
             Readable::Ranks => "ranks",
             Readable::Device => "device",
+            Readable::Forward => "forward",
+            Readable::GivenLoss => "given_loss",
         }
     }
 

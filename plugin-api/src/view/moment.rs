@@ -198,6 +198,12 @@ capabilities! {
     /// The batch's outputs may be changed in place.
     ChangesOutputs("the outputs can't be changed at this moment", "they can at after_forward"): [AfterForward];
 
+    /// The model may be run on the batch with other parameters.
+    RunsForward("the model can't be run at this moment", "it can at before_iter"): [BeforeIter];
+
+    /// The batch's loss may be given.
+    GivesLoss("the loss can't be given at this moment", "it can at after_forward"): [AfterForward];
+
     /// Entries may be added to the checkpoint that is about to be saved.
     AddsToCheckpoint(
         "nothing can be added to a checkpoint at this moment",

@@ -3,6 +3,7 @@
 //! The order of mount points is that of [`lifecycle`](sconce_lifecycle), which hosts follow too; `driver` does the work
 //! between them.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ptr;
 
@@ -117,6 +118,10 @@ impl<'a> Drive<'a> {
             "hooks": [entry],
         });
         let metadata = metadata(&kind);
+        let modules = script.model.modules.iter();
+        let modules = modules
+            .map(|module| (module.name.clone(), module.width))
+            .collect();
         let stage = Box::new(FakeRun {
             ranks: script.ranks.clone(),
             hook: FakeEntry {
@@ -125,6 +130,8 @@ impl<'a> Drive<'a> {
                     .is_some_and(|metadata| metadata.ranks == HookRanks::All),
             },
             uses: Uses::of(metadata.as_ref()),
+            views: Cell::new(script.data.views),
+            modules: RefCell::new(modules),
             ..FakeRun::default()
         });
         // The stage is new, so this cannot have been set before.

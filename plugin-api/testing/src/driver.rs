@@ -231,7 +231,10 @@ impl RunDriver for Drive<'_> {
         phase: Phase,
     ) -> Result<(), Leave> {
         let position = CallPosition::at(Point::AfterLoss, &self.position);
-        let loss = (self.script.model.loss)(&position);
+        let loss = match self.stage.given_loss.take() {
+            Some(given) => given,
+            None => (self.script.model.loss)(&position),
+        };
         self.position.pass.loss = Some(loss);
         self.stage.batch.borrow_mut()[LOSS] = Some(Fake::new("loss", &[], &[loss as f32]));
         let losses = &mut self.losses[phase.number() as usize];
@@ -302,7 +305,7 @@ impl RunDriver for Drive<'_> {
 impl Drive<'_> {
     fn set_batch(&self, number: u64) {
         let (script, size) = (self.script, self.script.schedule.batch_size);
-        let shape: Vec<usize> = std::iter::once(size)
+        let shape: Vec<usize> = std::iter::once(size * script.data.views)
             .chain(script.data.sample_shape.clone())
             .collect();
         let inputs = match &script.data.inputs {
@@ -331,7 +334,7 @@ impl Drive<'_> {
     /// Runs the modules and sets the outputs.
     fn outputs(&mut self, number: u64) -> Result<(), Leave> {
         let script = self.script;
-        let size = script.schedule.batch_size;
+        let size = script.schedule.batch_size * script.data.views;
         let mut input = self.stage.batch.borrow()[0].clone();
         for module in &script.model.modules {
             let mut elements = noise(&module.name, number, size * module.width);
@@ -391,7 +394,7 @@ impl Drive<'_> {
     /// Computes the batch's gradients and makes them visible.
     fn differentiate(&mut self, number: u64, fraction: f64) -> Result<(), Leave> {
         let script = self.script;
-        let size = script.schedule.batch_size;
+        let size = script.schedule.batch_size * script.data.views;
         let widths = script.model.modules.iter().map(|module| module.width);
         let before = std::iter::once(script.data.sample_shape.iter().product()).chain(widths);
         let modules: Vec<_> = script.model.modules.iter().zip(before).collect();

@@ -205,6 +205,6 @@ mod values;
 pub use failed::Failed;
 pub use place::CallPosition;
 pub use script::ScriptedRun;
-pub use seen::{Change, Message, Published, RunEnd, Seen, SeenMetric, SeenRequest};
+pub use seen::{Change, Message, Published, RunEnd, Seen, SeenLoss, SeenMetric, SeenRequest};
 
 pub use sconce_plugin_api::ext::{Collection, Level, Request};

@@ -41,6 +41,7 @@ pub(super) fn of(script: &ScriptedRun) -> String {
         "groups": groups,
         "classes": script.data.classes,
         "sample_shape": script.data.sample_shape,
+        "views": script.data.views,
         "metrics": metrics,
     })
     .to_string()

@@ -69,6 +69,8 @@ pub(super) struct ScriptedData {
     pub(super) inputs: Option<Numbers>,
     pub(super) targets: Option<Box<dyn Fn(u64) -> Vec<u32>>>,
     pub(super) classes: Vec<String>,
+    /// Number of views of each sample.
+    pub(super) views: usize,
 }
 
 /// A module of the fake model.
@@ -126,6 +128,7 @@ impl Default for ScriptedRun {
                 inputs: None,
                 targets: None,
                 classes: vec!["no".to_owned(), "yes".to_owned()],
+                views: 1,
             },
             name: String::new(),
             metrics: Vec::new(),
@@ -305,6 +308,12 @@ impl ScriptedRun {
     /// Batches are numbered as for [`inputs`](ScriptedRun::inputs).
     pub fn outputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
         self.model.outputs = Some(Box::new(elements));
+        self
+    }
+
+    /// Makes each batch of so many views of its samples: inputs and outputs have the samples once for each view, one view after the other.
+    pub fn views(mut self, count: usize) -> Self {
+        self.data.views = count.max(1);
         self
     }
 

@@ -81,6 +81,18 @@ pub struct Change {
     pub after: Vec<f32>,
 }
 
+/// A loss that the hook gave in the place of the task's.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SeenLoss {
+    /// The call in which it was given.
+    pub at: CallPosition,
+    /// Its value.
+    pub value: f64,
+    /// Its gradient with respect to the outputs, row by row.
+    pub gradient: Vec<f32>,
+}
+
 /// How a scripted run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -113,6 +125,7 @@ pub struct Seen {
     pub(super) metrics: Vec<SeenMetric>,
     pub(super) published: Vec<Published>,
     pub(super) changes: Vec<Change>,
+    pub(super) losses: Vec<SeenLoss>,
     pub(super) status_lines: Vec<String>,
     pub(super) learning_rates: Vec<f64>,
     pub(super) parameters: Vec<(String, Vec<f32>)>,
@@ -136,6 +149,7 @@ impl Default for Seen {
             metrics: Vec::new(),
             published: Vec::new(),
             changes: Vec::new(),
+            losses: Vec::new(),
             status_lines: Vec::new(),
             learning_rates: Vec::new(),
             parameters: Vec::new(),
@@ -292,6 +306,11 @@ impl Seen {
     /// All tensors that the hook modified in place.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Losses that the hook gave.
+    pub fn losses(&self) -> &[SeenLoss] {
+        &self.losses
     }
 
     /// The learning rate of the first group at each optimizer step.

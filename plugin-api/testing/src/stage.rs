@@ -78,6 +78,11 @@ pub(super) struct FakeRun {
     pub(super) ranks: FakeRanks,
     pub(super) hook: FakeEntry,
     pub(super) uses: Uses,
+    /// Number of views of each sample, and the model's modules with their widths.
+    pub(super) views: Cell<usize>,
+    pub(super) modules: RefCell<Vec<(String, usize)>>,
+    /// The loss of the batch, if the hook has given it.
+    pub(super) given_loss: Cell<Option<f64>>,
 }
 
 /// The hook's entry in the manifest, as far as the tables need it.

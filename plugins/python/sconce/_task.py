@@ -150,6 +150,19 @@ class Task(_Task):
         `seed` and `stop`, a list."""
         return json.loads(self._generate(json.dumps({"prompts": list(prompts), **options})))
 
+    def forward_pass(self, name, /, *, set="", view=None, module="", mode="evaluation"):
+        """Runs the model on the batch without gradient, at `before_iter`, and publishes the output of `module` (empty: the last) as
+        `name` until the end of the batch: with the values of the published `set` (tensors `SET/PARAMETER`) or, if it is empty, with the
+        parameters as they are; on one `view` of the samples, or on all. `mode` is `evaluation` or `training`: batch norms by the batch's
+        statistics, which leave the running ones as they are."""
+        self._forward_pass(name, set, -1 if view is None else view, module, mode)
+
+    def set_loss(self, value, gradient):
+        """Gives the loss of the batch in the place of the task's, at `after_forward`: its value, a mean over the samples, and its
+        gradient with respect to the outputs. In evaluations the gradient is not looked at, and may be empty."""
+        dtype, _, elements = _parts("gradient", gradient)
+        self._set_loss(float(value), dtype, elements)
+
     def add_to_checkpoint(self, name, value):
         """Adds a JSON value to the checkpoint about to be saved."""
         self._publish(name, json.dumps(value), "checkpoint")

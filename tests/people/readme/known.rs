@@ -193,6 +193,10 @@ pub(super) const PAGES: [Page; 6] = [
                 ),
             ),
             (
+                "sconce probe RUN [--module NAME] [--json]",
+                NotHere("`tests/it/views.rs` measures a model's features"),
+            ),
+            (
                 "sconce sweep FILE",
                 NotHere("`tests/it/sweeps.rs` trains many trials"),
             ),

@@ -57,6 +57,10 @@ impl Dataset for First {
         self.whole.has_weights()
     }
 
+    fn views(&self) -> usize {
+        self.whole.views()
+    }
+
     fn origin(&self, index: u32) -> Option<SampleOrigin> {
         self.whole.origin(index)
     }
@@ -72,6 +76,11 @@ impl Dataset for First {
     fn plain(&self) -> Option<Arc<dyn Dataset>> {
         let plain = self.whole.plain()?;
         Some(Arc::new(First::new(plain, self.count)))
+    }
+
+    fn in_views(&self, views: &str) -> Result<Arc<dyn Dataset>, DataError> {
+        let whole = self.whole.in_views(views)?;
+        Ok(Arc::new(First::new(whole, self.count)))
     }
 
     fn describe(&self) -> Vec<String> {

@@ -72,6 +72,12 @@ pub trait Dataset: Send + Sync {
         false
     }
 
+    /// Returns the number of views of each sample: a batch's inputs have a row for each sample in each view, all samples of the
+    /// first view before those of the second. All else in a [`Batch`] is by sample.
+    fn views(&self) -> usize {
+        1
+    }
+
     /// Returns where the sample at `index` comes from; none if not from a file.
     fn origin(&self, _index: u32) -> Option<SampleOrigin> {
         None
@@ -92,6 +98,16 @@ pub trait Dataset: Send + Sync {
     /// data; none if nothing is random.
     fn plain(&self) -> Option<Arc<dyn Dataset>> {
         None
+    }
+
+    /// Returns these samples in several views, which are drawn in the same way whenever they are; `views` is JSON in the form of
+    /// `data.views`.
+    ///
+    /// # Errors
+    ///
+    /// If the samples have no views, or these don't fit them.
+    fn in_views(&self, _views: &str) -> Result<Arc<dyn Dataset>, DataError> {
+        Err(DataError::WithoutViews)
     }
 
     /// Describes the data, in lines for `sconce check`.
@@ -116,7 +132,7 @@ pub enum SampleOrigin {
 /// A batch of samples for a model.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Inputs (samples, …), of the type given by [`Dataset::inputs`].
+    /// Inputs (samples, …), or (views · samples, …), of the type given by [`Dataset::inputs`].
     pub inputs: Tensor,
     /// Targets of the shape and type given by [`Targets`].
     pub targets: Tensor,

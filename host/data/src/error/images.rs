@@ -65,4 +65,79 @@ pub enum ImagesError {
         /// Number of channels of the images.
         channels: usize,
     },
+    /// An option of a view is out of range.
+    #[error("`views[{entry}].{key}` must be from {least} to {most}, found {found}")]
+    View {
+        /// Entry of `data.views`, from 0.
+        entry: usize,
+        /// Path of the option.
+        key: &'static str,
+        /// Value in the manifest.
+        found: f64,
+        /// Smallest value.
+        least: f64,
+        /// Largest value.
+        most: f64,
+    },
+    /// Colours of views of grey images.
+    #[error(
+        "`views[{entry}].{key}` needs images with three channels, red, green and blue; these have {channels}: leave it out"
+    )]
+    ViewOfGrey {
+        /// Entry of `data.views`, from 0.
+        entry: usize,
+        /// Path of the option.
+        key: &'static str,
+        /// Number of channels of the images.
+        channels: usize,
+    },
+    /// Views differ in their sizes.
+    #[error(
+        "`views[{entry}]` has the size {found:?}, but `views[0]` {first:?} (height and width): views of several sizes are not \
+         supported, as a batch has rows of one shape"
+    )]
+    ViewSizes {
+        /// Entry of `data.views`, from 0.
+        entry: usize,
+        /// Its height and width.
+        found: [usize; 2],
+        /// Height and width of the first entry.
+        first: [usize; 2],
+    },
+    /// Views that are evaluated have another size than the model's inputs.
+    #[error(
+        "the views have the size {found:?}, but the model is for images of {images:?} (height and width): leave `size` out"
+    )]
+    ViewSize {
+        /// Height and width of the views.
+        found: [usize; 2],
+        /// Height and width that the model is for.
+        images: [usize; 2],
+    },
+    /// There are too many views.
+    #[error("`views` has {count} views of each sample, but at most {most} are possible")]
+    ViewCount {
+        /// Number of views of all entries.
+        count: usize,
+        /// Largest number.
+        most: usize,
+    },
+    /// Views are not a list of entries as those of the manifest's `data.views`.
+    #[error(
+        "the views are not a list as that of `data.views`, such as `[{{\"flip\": \"horizontal\"}}]`: {0}"
+    )]
+    UnreadableViews(String),
+    /// A list of views has no entry.
+    #[error("the list of views is empty: give at least one, such as `{{}}`, the image as it is")]
+    NoView,
+    /// Labels are left out, though they are targets.
+    #[error(
+        "`data.labels` is missing: give the file of the images' labels, or `\"targets\": \"none\"` for images without targets"
+    )]
+    NoLabels,
+    /// There are views and augmentation.
+    #[error(
+        "`data.augment` and `data.views` exclude each other: give the operations in `data.views`"
+    )]
+    ViewsAndAugment,
 }

@@ -291,6 +291,14 @@ pub enum DataError {
     /// There are more samples than a `u32` index can address.
     #[error("{0} samples are more than the 4,294,967,295 that can be counted")]
     TooMany(u64),
+    /// A model that was trained without targets has nothing to compare its outputs with.
+    #[error(
+        "the model was trained without targets, so that its outputs can't be compared with any; `sconce predict` writes them"
+    )]
+    NothingToCompare,
+    /// Samples that are not images have no views.
+    #[error("only images have views, and these samples are none: leave the views out")]
+    WithoutViews,
     /// A sample index is out of range.
     #[error("sample {index} was asked for, but there are {count}")]
     Index {

@@ -4,18 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{
-    AugmentConfig, Augmentation, ChannelStatistics, ImageDataset, Images, Normalisation,
-    NormaliseConfig,
+    AugmentConfig, Augmentation, ChannelStatistics, ImageDataset, ImageTargets, Images,
+    Normalisation, NormaliseConfig, ViewConfig, Views,
 };
 use crate::dataset::fitted::Fitted;
+use crate::error::ImagesError;
 use crate::split::{Part, Parts};
 use crate::{DataError, Dataset};
 
 /// Common properties of all images of a task.
 pub(crate) struct Assembly<'a> {
     pub(crate) classes: Vec<String>,
+    pub(crate) targets: ImageTargets,
     pub(crate) normalise: &'a NormaliseConfig,
     pub(crate) augment: &'a AugmentConfig,
+    pub(crate) views: &'a [ViewConfig],
     pub(crate) seed: u64,
 }
 
@@ -23,8 +26,10 @@ pub(crate) struct Assembly<'a> {
 pub(crate) struct FittedImages {
     /// Statistics of the channels.
     pub(crate) statistics: ChannelStatistics,
-    /// Names of the classes.
+    /// Names of the classes; empty if there are no targets.
     pub(crate) classes: Vec<String>,
+    /// Height and width that images are resized to, if these are not their own.
+    pub(crate) size: Option<[usize; 2]>,
 }
 
 impl Assembly<'_> {
@@ -38,14 +43,24 @@ impl Assembly<'_> {
     ) -> Result<Fitted<FittedImages>, DataError> {
         let statistics = ChannelStatistics::fit(self.normalise, &images, &parts.train)?;
         let augmentation = Augmentation::new(self.augment, images.shape(), self.seed)?;
+        let classes = match self.targets {
+            ImageTargets::Classes => self.classes,
+            ImageTargets::None => Vec::new(),
+        };
+        let views = Views::new(self.views, images.shape(), self.seed)?;
+        if augmentation.is_some() && views.is_some() {
+            return Err(ImagesError::ViewsAndAugment.into());
+        }
         let images = Arc::new(images);
         let train = ImageDataset {
             augmentation,
+            shape: views.as_ref().map_or(images.shape(), Views::shape),
+            views: views.map(Arc::new),
             ..ImageDataset::new(
                 Arc::clone(&images),
                 parts.train,
                 Normalisation::of(&statistics),
-                self.classes.clone(),
+                classes.clone(),
             )
         };
         let phase = |part, indices| -> Result<Option<Arc<dyn Dataset>>, DataError> {
@@ -59,13 +74,15 @@ impl Assembly<'_> {
         };
         let val = phase(val, parts.val)?;
         let test = phase(test, parts.test)?;
+        let size = Some(train.shape).filter(|shape| *shape != images.shape());
         Ok(Fitted {
             train: Arc::new(train),
             val,
             test,
             learnt: FittedImages {
                 statistics,
-                classes: self.classes,
+                classes,
+                size: size.map(|[_, height, width]| [height, width]),
             },
         })
     }

@@ -35,6 +35,24 @@ pub enum NormaliseRule {
     None,
 }
 
+/// Targets of images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageTargets {
+    /// Their classes.
+    #[default]
+    Classes,
+    /// None: a model's outputs may have any shape, and hooks give the loss.
+    None,
+}
+
+impl ImageTargets {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(crate) fn is_default(&self) -> bool {
+        *self == ImageTargets::default()
+    }
+}
+
 /// (pixel − mean) / deviation, for each channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

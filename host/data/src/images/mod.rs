@@ -23,12 +23,13 @@ use candle_core::{Device, Tensor};
 use super::files::memory::MemoryUse;
 use super::{Batch, DataError, Dataset, MixedTargets, SampleOrigin, Targets};
 pub(super) use assembly::{Assembly, FittedImages, OwnImages};
-use augmentation::Augmentation;
 pub use augmentation::{
-    AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, MixupConfig,
-    RandAugmentConfig, RotateConfig,
+    AugmentConfig, BlurConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip,
+    GreyConfig, MixupConfig, RandAugmentConfig, RotateConfig, SolariseConfig, ViewConfig,
+    ViewCropConfig,
 };
-pub use config::{MeanDeviation, NormaliseConfig, NormaliseRule};
+use augmentation::{Augmentation, Views, resized};
+pub use config::{ImageTargets, MeanDeviation, NormaliseConfig, NormaliseRule};
 use idx::IdxRole;
 pub(super) use normalisation::{ChannelStatistics, Normalisation};
 use pixels::{Pixels, ReadImage};
@@ -146,8 +147,8 @@ impl Images {
     }
 
     /// Reads images from an IDX file, with placeholder labels.
-    pub(super) fn unlabelled(file: &Path) -> Result<Images, DataError> {
-        let (pixels, shape, count) = read_pixels(file, MemoryUse::Auto)?;
+    pub(super) fn unlabelled(file: &Path, memory: MemoryUse) -> Result<Images, DataError> {
+        let (pixels, shape, count) = read_pixels(file, memory)?;
         Ok(Images {
             pixels,
             shape,
@@ -203,14 +204,27 @@ fn read_pixels(file: &Path, memory: MemoryUse) -> Result<(Pixels, [usize; 3], us
     Ok((images.pixels, shape, count))
 }
 
-/// A part of some images, as a data set for classification.
+/// The targets of images of these classes, or none.
+pub(super) fn targets(classes: Vec<String>) -> Targets {
+    if classes.is_empty() {
+        Targets::None
+    } else {
+        Targets::Class(classes)
+    }
+}
+
+/// A part of some images, as a data set for classification, or without targets.
 pub struct ImageDataset {
     images: Arc<Images>,
+    /// Shape of a sample: that of the images, or of their views.
+    shape: [usize; 3],
     /// Indices of its images.
     indices: Vec<u32>,
     normalisation: Normalisation,
     /// Random augmentation, if any.
     augmentation: Option<Augmentation>,
+    /// What becomes several rows of a batch, if anything does.
+    views: Option<Arc<Views>>,
     targets: Targets,
     /// Whether it is a part of images that another data set already describes.
     is_part: bool,
@@ -218,7 +232,7 @@ pub struct ImageDataset {
 }
 
 impl ImageDataset {
-    /// Creates a data set of the images at `indices`, with the training normalisation.
+    /// Creates a data set of the images at `indices`, with the training normalisation. Without class names there are no targets.
     pub(super) fn new(
         images: Arc<Images>,
         indices: Vec<u32>,
@@ -226,13 +240,15 @@ impl ImageDataset {
         class_names: Vec<String>,
     ) -> ImageDataset {
         ImageDataset {
+            shape: images.shape,
             images,
             indices,
             normalisation,
             augmentation: None,
-            targets: Targets::Class(class_names),
+            views: None,
+            has_targets: !class_names.is_empty(),
+            targets: targets(class_names),
             is_part: false,
-            has_targets: true,
         }
     }
 
@@ -240,12 +256,23 @@ impl ImageDataset {
     fn with(&self, images: Arc<Images>, indices: Vec<u32>) -> ImageDataset {
         ImageDataset {
             images,
+            shape: self.shape,
             indices,
             normalisation: self.normalisation.clone(),
             augmentation: None,
+            views: None,
             targets: self.targets.clone(),
             is_part: true,
-            has_targets: true,
+            has_targets: self.targets != Targets::None,
+        }
+    }
+
+    /// Resizes the images to this height and width.
+    pub(super) fn resized_to(self, [height, width]: [usize; 2]) -> ImageDataset {
+        let [channels, ..] = self.shape;
+        ImageDataset {
+            shape: [channels, height, width],
+            ..self
         }
     }
 
@@ -274,6 +301,25 @@ impl ImageDataset {
         })
     }
 
+    /// Returns an image as it is in an epoch, or a view of it. Its bytes may be written to `into`.
+    fn altered<'a>(
+        &self,
+        view: usize,
+        sample: (u64, u32),
+        pixels: &'a [u8],
+        into: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        match (&self.augmentation, &self.views) {
+            (Some(augmentation), _) => {
+                augmentation.apply(sample, pixels, self.images.shape, into);
+            }
+            (None, Some(views)) => views.apply(view, sample, pixels, self.images.shape, into),
+            (None, None) if self.shape == self.images.shape => return pixels,
+            (None, None) => resized(pixels, self.images.shape, self.shape, into),
+        }
+        into
+    }
+
     /// Returns the bytes and the class of a sample.
     fn sample<'a>(
         &'a self,
@@ -297,7 +343,7 @@ impl Dataset for ImageDataset {
     }
 
     fn sample_shape(&self) -> &[usize] {
-        &self.images.shape
+        &self.shape
     }
 
     fn targets(&self) -> &Targets {
@@ -310,6 +356,9 @@ impl Dataset for ImageDataset {
     }
 
     fn class_of(&self, index: u32) -> Option<u32> {
+        if self.targets == Targets::None {
+            return None;
+        }
         let image = *self.indices.get(index as usize)?;
         self.images.labels.get(image as usize).copied()
     }
@@ -318,7 +367,11 @@ impl Dataset for ImageDataset {
         self.has_targets
     }
 
-    /// Says how many images are stored, and in how many bytes.
+    fn views(&self) -> usize {
+        self.views.as_ref().map_or(1, |views| views.count())
+    }
+
+    /// Says how many images are stored, in how many bytes, and how many views there are.
     fn describe(&self) -> Vec<String> {
         if self.is_part {
             return Vec::new();
@@ -330,34 +383,60 @@ impl Dataset for ImageDataset {
             "read on demand"
         };
         let bytes = self.images.count() as u128 * (channels * height * width) as u128;
-        vec![format!(
+        let stored = format!(
             "{} images {place}: {channels} × {height} × {width}, {bytes} bytes",
             self.images.count()
-        )]
+        );
+        let views = self.views.as_ref();
+        let views = views.map(|views| format!("{} views of each training image", views.count()));
+        std::iter::once(stored).chain(views).collect()
     }
 
     fn plain(&self) -> Option<Arc<dyn Dataset>> {
-        self.augmentation?;
-        Some(Arc::new(
-            self.with(Arc::clone(&self.images), self.indices.clone()),
-        ))
+        let varies = self.views.as_ref().is_some_and(|views| !views.are_fixed());
+        if self.augmentation.is_none() && !varies {
+            return None;
+        }
+        Some(Arc::new(ImageDataset {
+            has_targets: self.has_targets,
+            ..self.with(Arc::clone(&self.images), self.indices.clone())
+        }))
+    }
+
+    fn in_views(&self, views: &str) -> Result<Arc<dyn Dataset>, DataError> {
+        let [_, height, width] = self.shape;
+        let views = Views::of_json(views, self.images.shape, [height, width])?;
+        Ok(Arc::new(ImageDataset {
+            views: Some(Arc::new(views)),
+            has_targets: self.has_targets,
+            ..self.with(Arc::clone(&self.images), self.indices.clone())
+        }))
     }
 
     fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError> {
-        let shape @ [channels, height, width] = self.images.shape;
-        let mut inputs = Vec::with_capacity(indices.len() * channels * height * width);
+        let shape @ [channels, height, width] = self.shape;
+        let (views, plane) = (self.views(), height * width);
+        let of_view = Vec::with_capacity(indices.len() * channels * plane);
+        let mut inputs = vec![of_view; views];
         let mut targets = Vec::with_capacity(indices.len());
         let (mut buffer, mut changed) = (Vec::new(), Vec::new());
         for &index in indices {
-            let (mut pixels, class) = self.sample(index, &mut buffer)?;
-            if let Some(augmentation) = &self.augmentation {
-                augmentation.apply((epoch, index), pixels, shape, &mut changed);
-                pixels = &changed;
+            let (pixels, class) = self.sample(index, &mut buffer)?;
+            for (view, inputs) in inputs.iter_mut().enumerate() {
+                let pixels = self.altered(view, (epoch, index), pixels, &mut changed);
+                self.normalisation.apply(pixels, plane, inputs);
             }
-            let plane = height * width;
-            self.normalisation.apply(pixels, plane, &mut inputs);
-            targets.push(class);
+            targets.push(if self.targets == Targets::None {
+                0
+            } else {
+                class
+            });
         }
+        // Views come one after the other, each with all samples.
+        let mut inputs = match <[Vec<f32>; 1]>::try_from(inputs) {
+            Ok([inputs]) => inputs,
+            Err(inputs) => inputs.concat(),
+        };
         let mixed = match (&self.augmentation, indices.first()) {
             (Some(augmentation), Some(&first)) => {
                 augmentation.mix((epoch, first), &mut inputs, indices.len(), shape)
@@ -376,7 +455,7 @@ impl Dataset for ImageDataset {
             }
             None => None,
         };
-        let shape = (indices.len(), channels, height, width);
+        let shape = (views * indices.len(), channels, height, width);
         let inputs = Tensor::from_vec(inputs, shape, &Device::Cpu)?;
         let targets = Tensor::from_vec(targets, indices.len(), &Device::Cpu)?;
         Ok(Batch {

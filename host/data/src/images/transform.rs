@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::cifar::{self, CifarLabels, CifarVersion};
 use super::image_folder::{self, DecodedFormat};
-use super::{ChannelStatistics, FittedImages, ImageDataset, Images, Normalisation};
+use super::{
+    ChannelStatistics, FittedImages, ImageDataset, ImageTargets, Images, Normalisation, targets,
+};
 use crate::dataset::input::InputDescription;
 use crate::dataset::shape::elements;
 use crate::files::memory::MemoryUse;
-use crate::{DataError, Dataset};
+use crate::{DataError, Dataset, Targets};
 
 /// Files that images come from, with the form in which images are read from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,13 +34,15 @@ pub(crate) enum ImageFormat {
     Files(DecodedFormat),
 }
 
-/// What was learnt from images: their form, the statistics of their channels, and the classes.
+/// What was learnt from images: their form, the statistics of their channels, and the classes, if they are targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredTransform", into = "StoredTransform")]
 pub struct ImageTransform {
     format: ImageFormat,
     statistics: ChannelStatistics,
     classes: Vec<String>,
+    /// Height and width that images are resized to, if these are not those of the format.
+    size: Option<[usize; 2]>,
 }
 
 /// Serialised form of a transform.
@@ -48,6 +52,10 @@ struct StoredTransform {
     format: ImageFormat,
     statistics: ChannelStatistics,
     classes: Vec<String>,
+    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
+    targets: ImageTargets,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<[usize; 2]>,
 }
 
 impl From<ImageTransform> for StoredTransform {
@@ -55,7 +63,13 @@ impl From<ImageTransform> for StoredTransform {
         StoredTransform {
             format: transform.format,
             statistics: transform.statistics,
+            targets: if transform.classes.is_empty() {
+                ImageTargets::None
+            } else {
+                ImageTargets::Classes
+            },
             classes: transform.classes,
+            size: transform.size,
         }
     }
 }
@@ -64,7 +78,7 @@ impl TryFrom<StoredTransform> for ImageTransform {
     type Error = String;
 
     fn try_from(stored: StoredTransform) -> Result<ImageTransform, String> {
-        let shape = stored.format.shape();
+        let shape = resized_shape(stored.format, stored.size);
         if elements(&shape).is_none_or(|pixels| u32::try_from(pixels).is_err()) {
             return Err(format!("images can't have the shape {shape:?}"));
         }
@@ -75,13 +89,14 @@ impl TryFrom<StoredTransform> for ImageTransform {
                 "images have {channels} channels, but there are statistics of {found}"
             ));
         }
-        if stored.classes.is_empty() {
-            return Err("there are no classes".to_owned());
+        if stored.classes.is_empty() != (stored.targets == ImageTargets::None) {
+            return Err("there are no classes, or some that are no targets".to_owned());
         }
         Ok(ImageTransform {
             format: stored.format,
             statistics: stored.statistics,
             classes: stored.classes,
+            size: stored.size,
         })
     }
 }
@@ -121,11 +136,18 @@ impl ImageFormat {
     /// Reads images, with placeholder labels where these are elsewhere.
     fn read(self, source: &Path) -> Result<Images, DataError> {
         match self {
-            ImageFormat::Idx { .. } => Images::unlabelled(source),
+            ImageFormat::Idx { .. } => Images::unlabelled(source, MemoryUse::Auto),
             ImageFormat::Cifar { version, labels } => cifar::unlabelled(version, labels, source),
             ImageFormat::Files(form) => image_folder::unlabelled(source, form),
         }
     }
+}
+
+/// The shape of a model's inputs: that of the images, but for a size that they are resized to.
+fn resized_shape(format: ImageFormat, size: Option<[usize; 2]>) -> [usize; 3] {
+    let [channels, height, width] = format.shape();
+    let [height, width] = size.unwrap_or([height, width]);
+    [channels, height, width]
 }
 
 impl ImageTransform {
@@ -134,6 +156,7 @@ impl ImageTransform {
             format,
             statistics: learnt.statistics,
             classes: learnt.classes,
+            size: learnt.size,
         }
     }
 
@@ -146,14 +169,14 @@ impl ImageTransform {
         graph.standardised(&image, pairs, &[1, pairs.len(), 1, 1])
     }
 
-    /// Returns channels, height and width.
+    /// Returns channels, height and width of a model's inputs.
     pub fn shape(&self) -> [usize; 3] {
-        self.format.shape()
+        resized_shape(self.format, self.size)
     }
 
-    /// Returns the names of the classes.
-    pub fn classes(&self) -> &[String] {
-        &self.classes
+    /// Returns the targets: classes, or none.
+    pub fn targets(&self) -> Targets {
+        targets(self.classes.clone())
     }
 
     /// Opens the images of a file of the training's kind, or of a directory.
@@ -169,31 +192,34 @@ impl ImageTransform {
         source: &Path,
         labels: Option<&Path>,
     ) -> Result<Arc<dyn Dataset>, DataError> {
+        if self.classes.is_empty() {
+            return Err(DataError::NothingToCompare);
+        }
         let images = self.format.read_labelled(source, labels, &self.classes)?;
         Ok(Arc::new(self.dataset(images, source)?))
     }
 
     fn dataset(&self, images: Images, source: &Path) -> Result<ImageDataset, DataError> {
-        if images.shape() != self.shape() {
+        let shape = self.format.shape();
+        if images.shape() != shape {
             return Err(DataError::Shape {
                 file: source.to_owned(),
-                wanted: self.shape().to_vec(),
+                wanted: shape.to_vec(),
                 found: images.shape().to_vec(),
             });
         }
         let all = (0..images.count() as u32).collect();
         let normalisation = Normalisation::of(&self.statistics);
         let classes = self.classes.clone();
-        Ok(ImageDataset::new(
-            Arc::new(images),
-            all,
-            normalisation,
-            classes,
-        ))
+        let images = ImageDataset::new(Arc::new(images), all, normalisation, classes);
+        Ok(match self.size {
+            Some(size) => images.resized_to(size),
+            None => images,
+        })
     }
 
     pub(crate) fn describe_input(&self) -> InputDescription {
-        let [channels, height, width] = self.shape();
+        let [channels, height, width] = self.format.shape();
         let colour = if channels == 1 { "grey" } else { "colour" };
         let size = match self.format {
             ImageFormat::Files(form) if form.resize.is_some() => "; others are resized",

@@ -11,7 +11,7 @@ use crate::files::memory::MemoryUse;
 use crate::generated::synthetic_digits::SyntheticDigitsConfig;
 use crate::images::cifar::CifarConfig;
 use crate::images::image_folder::ImageFolderConfig;
-use crate::images::{AugmentConfig, NormaliseConfig};
+use crate::images::{AugmentConfig, ImageTargets, NormaliseConfig, ViewConfig};
 use crate::regression::RegressionConfig;
 use crate::split::portion::Split;
 use crate::two_moons::TwoMoonsConfig;
@@ -51,6 +51,22 @@ pub enum DataConfig {
     Grammar(GrammarConfig),
 }
 
+impl DataConfig {
+    /// The same data with the classes of images as targets; none for data that are no images.
+    pub fn with_classes(&self) -> Option<DataConfig> {
+        let mut config = self.clone();
+        let targets = match &mut config {
+            DataConfig::Idx(config) => &mut config.targets,
+            DataConfig::Cifar(config) => &mut config.targets,
+            DataConfig::ImageFolder(config) => &mut config.targets,
+            DataConfig::SyntheticDigits(config) => &mut config.targets,
+            _ => return None,
+        };
+        *targets = ImageTargets::Classes;
+        Some(config)
+    }
+}
+
 /// Images and labels in IDX files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -58,8 +74,9 @@ pub struct IdxConfig {
     /// Path of the file with the images: bytes of rank 3 (count, height, width) or 4 (count, channels,
     /// height, width).
     pub images: PathBuf,
-    /// Path of the file with their labels: bytes of rank 1.
-    pub labels: PathBuf,
+    /// Path of the file with their labels: bytes of rank 1. Without targets there needs to be none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<PathBuf>,
     /// Validation data: a part of these files or separate files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Split>,
@@ -83,6 +100,12 @@ pub struct IdxConfig {
     /// Random augmentation of training images.
     #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
     pub augment: AugmentConfig,
+    /// Views of each training image, in place of augmentation: rows of a batch of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewConfig>,
+    /// Whether images have targets. With `none` there are none, and only a loss that hooks give will do.
+    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
+    pub targets: ImageTargets,
     /// Whether images are read before training or when a batch needs them.
     #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
     pub memory: MemoryUse,

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::dataset::fitted::Fitted;
+use super::error::ImagesError;
 use super::files::data_files::{CacheUse, PerPart, Recorded, recorded};
 use super::generated::{grammar, synthetic_digits};
 use super::images::transform::{ImageFormat, ImageTransform};
 use super::images::{
-    Assembly, AugmentConfig, FittedImages, NormaliseConfig, OwnImages, cifar, image_folder,
+    Assembly, AugmentConfig, FittedImages, ImageTargets, NormaliseConfig, OwnImages, cifar,
+    image_folder,
 };
 use super::split::{self, Part, Parts};
 use super::{
@@ -124,7 +126,13 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         let images = Images::read(&file, &base.join(labels), classes.len(), config.memory)?;
         Ok::<_, DataError>(OwnImages { images, file })
     };
-    let images = read((&config.images, &config.labels))?.images;
+    let images = match (&config.labels, config.targets) {
+        (Some(labels), _) => read((&config.images, labels))?.images,
+        (None, ImageTargets::None) => {
+            Images::unlabelled(&base.join(&config.images), config.memory)?
+        }
+        (None, ImageTargets::Classes) => return Err(ImagesError::NoLabels.into()),
+    };
     let total = images.count();
     let val = split::part(config.val.as_ref(), "val", total)?;
     let test = split::part(config.test.as_ref(), "test", total)?;
@@ -139,6 +147,8 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         classes: classes.clone(),
         normalise: &config.normalise,
         augment: &config.augment,
+        views: &config.views,
+        targets: config.targets,
         seed,
     };
     let format = ImageFormat::Idx {
@@ -169,6 +179,8 @@ fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Data
         classes: digits(),
         normalise: &normalise,
         augment: &augment,
+        views: &config.views,
+        targets: config.targets,
         seed,
     };
     let format = ImageFormat::Idx {

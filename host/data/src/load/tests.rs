@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Dataset;
+use crate::{Dataset, Targets};
 
 fn idx(dimensions: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut file = vec![0, 0, 8, dimensions.len() as u8];
@@ -132,4 +132,26 @@ fn the_digits_need_no_validation_and_no_test() {
     let splits = load(&config, Path::new(""), 1).expect("data");
     assert_eq!(sizes(&splits), [20, 0, 5]);
     assert!(splits.val.is_none());
+}
+
+#[test]
+fn images_without_targets_need_no_labels() {
+    let directory = directory();
+    let none = json!({"targets": "none", "labels": null, "val": {"count": 2}});
+    let splits = load_from(&directory, &none).expect("it is right");
+    assert_eq!(sizes(&splits), [8, 2, 0]);
+    assert_eq!(splits.preprocessing.targets(), Targets::None);
+    for data in [&splits.train, splits.val.as_ref().expect("it is there")] {
+        assert_eq!(data.targets(), &Targets::None);
+        assert!(!data.has_targets() && data.class_of(0).is_none());
+        let targets = data.gather(&[1, 0], 0).expect("a batch").targets;
+        assert_eq!(targets.to_vec1::<u32>().expect("zeros"), [0, 0]);
+    }
+    // Labels that are there are not targets.
+    let unused = load_from(&directory, &json!({"targets": "none"})).expect("it is right");
+    let targets = unused.train.gather(&[5], 0).expect("a batch").targets;
+    assert_eq!(targets.to_vec1::<u32>().expect("zeros"), [0]);
+    let error = load_from(&directory, &json!({"labels": null})).err();
+    let error = error.expect("it is wrong").to_string();
+    assert!(error.contains("`\"targets\": \"none\"`"), "{error}");
 }

@@ -65,7 +65,7 @@ impl Samples {
                 let chosen = collect(classes, size, samples).map_err(outside)?;
                 let tensor = Tensor::from_vec(chosen, (samples.len(), size), &Device::Cpu)?;
                 match targets {
-                    Targets::Class(_) => tensor.flatten_all()?,
+                    Targets::Class(_) | Targets::None => tensor.flatten_all()?,
                     _ => tensor,
                 }
             }

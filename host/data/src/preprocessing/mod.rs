@@ -139,7 +139,7 @@ impl Preprocessing {
     pub fn targets(&self) -> Targets {
         match &self.transform {
             Transform::Csv(table) => table.targets().clone(),
-            Transform::Images(images) => Targets::Class(images.classes().to_vec()),
+            Transform::Images(images) => images.targets(),
             Transform::Arrays(arrays) => arrays.targets().clone(),
             Transform::Text(text) => Targets::ClassPerPosition(text.vocabulary().names()),
             Transform::Tokens(tokens) => tokens.targets(),

@@ -15,6 +15,7 @@ enum StoredTargets {
     /// Size of the vocabulary, and whether targets are masked.
     TokensPerPosition(usize, bool),
     Numbers(Vec<String>),
+    None,
 }
 
 pub(crate) fn serialize<S: Serializer>(
@@ -28,6 +29,7 @@ pub(crate) fn serialize<S: Serializer>(
             StoredTargets::TokensPerPosition(tokens.vocabulary, tokens.are_masked)
         }
         Targets::Numbers(names) => StoredTargets::Numbers(names),
+        Targets::None => StoredTargets::None,
     };
     stored.serialize(serializer)
 }
@@ -43,6 +45,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             })
         }
         StoredTargets::Numbers(names) => Targets::Numbers(names),
+        StoredTargets::None => return Ok(Targets::None),
     };
     if targets.outputs() == 0 {
         return Err(D::Error::custom("targets need at least one name"));

@@ -37,6 +37,8 @@ pub(super) enum Change {
     Requests(Box<Requests>),
     /// A claim, which was not there.
     Claim,
+    /// The batch's loss, which no hook had given.
+    GivenLoss,
 }
 
 impl Journal {

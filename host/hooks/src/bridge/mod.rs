@@ -7,7 +7,7 @@
 //! device, `passes` reduces, changes and combines
 //! whole collections of them, and `device_passes` does so on a device. `tables` are the functions that plugins call, which implement the traits of `sconce_plugin_api::ext`. A [`RanksView`]
 //! is this process among those that train together. `deferred` has losses and metrics that are still on a device, `gpu` that device.
-//! `text` has the model write for a hook. `journal` has what a call has changed, until it is known to have happened; `transaction` undoes it otherwise. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
+//! `text` has the model write for a hook, `forward` runs it with other parameters, and `given_loss` has the loss that a hook gives. `journal` has what a call has changed, until it is known to have happened; `transaction` undoes it otherwise. A [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
 //! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
 //! function converts it to the [`BridgeState`] state, which is alive during every call: hooks are created and called only
@@ -25,6 +25,8 @@ mod deferred_metrics;
 mod device_passes;
 mod exposed;
 mod foreign;
+mod forward;
+mod given_loss;
 mod gpu;
 mod host_copies;
 mod journal;
@@ -44,6 +46,7 @@ pub use deferred::{DeferredBatch, DeferredMeasure, DeferredMeasures, ReadLoss};
 pub use deferred_metrics::DeferredMetrics;
 pub use exposed::{Exposed, ModuleTensors};
 pub use foreign::{ForeignParameter, ForeignTensor, ForeignTensors};
+pub use forward::{AskedPass, ForwardModel, SetTensor, exchange, tensors_of_set};
 pub use gpu::RunGpu;
 pub use host_copies::CopyCosts;
 pub use host_copies::{VARIABLE as HOST_COPIES, always_copies};

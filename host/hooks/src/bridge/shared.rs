@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::ffi::c_void;
 use std::ptr;
+use std::rc::Rc;
 
 use candle_core::Tensor;
 use sconce_ops::device::DeviceFacts;
@@ -17,6 +18,8 @@ use sconce_plugin_api::{Keep, Phase, Point};
 use super::claims::Claims;
 use super::deferred::DeferredMeasures;
 use super::exposed::Exposed;
+use super::forward::ForwardModel;
+use super::given_loss::GivenLosses;
 use super::gpu::RunGpu;
 use super::host_copies::{CopyCosts, HostCopies};
 use super::journal::{Change, Journal};
@@ -68,6 +71,10 @@ pub struct BridgeState<'run> {
     pub(super) is_reinstating: Cell<bool>,
     /// What writes text with the run's model, if the loop can; set before hooks are called.
     pub(super) text: OnceCell<Box<dyn WritesText>>,
+    /// What runs the run's model for hooks, if the loop can; set before hooks are called.
+    pub(super) forward: OnceCell<Rc<dyn ForwardModel>>,
+    /// The batch's loss that a hook has given.
+    pub(super) given_losses: GivenLosses,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
     /// What the call in progress has changed, if it may be undone.
@@ -117,6 +124,8 @@ impl<'run> BridgeState<'run> {
             resumed: OnceCell::new(),
             is_reinstating: Cell::new(false),
             text: OnceCell::new(),
+            forward: OnceCell::new(),
+            given_losses: GivenLosses::default(),
             claims: Claims::default(),
             journal: Journal::default(),
             device_facts: OnceCell::new(),

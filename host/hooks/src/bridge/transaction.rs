@@ -38,6 +38,7 @@ impl BridgeState<'_> {
             Change::Accumulation(batches) => self.accumulation.set(batches),
             Change::Requests(requests) => self.requests.put_back(*requests),
             Change::Claim => self.claims.take_back(),
+            Change::GivenLoss => self.given_losses.take_back(),
         }
     }
 }
@@ -99,7 +100,7 @@ mod tests {
     /// Everything that a call can change, as text.
     fn seen(shared: &BridgeState<'_>) -> String {
         let metrics = shared.metrics.borrow();
-        let metrics: Vec<_> = metrics.of(Phase::Train).iter().collect();
+        let metrics: Vec<_> = metrics.of(Phase::Val).iter().collect();
         let values = [&shared.values, &shared.checkpoint_entries].map(|values| {
             let keeps = [Keep::Batch, Keep::Run, Keep::Checkpoint];
             let entries = keeps.map(|keep| format!("{:?}", values.of_kind(keep)));
@@ -107,12 +108,13 @@ mod tests {
             (values.len(), entries, places)
         });
         format!(
-            "{metrics:?} {values:?} {:?} {} {:?} {:?} {:?}",
+            "{metrics:?} {values:?} {:?} {} {:?} {:?} {:?} {}",
             shared.groups.borrow(),
             shared.learning_rate.get(),
             shared.accumulation.get(),
             shared.requests,
-            shared.claims
+            shared.claims,
+            shared.given_losses.in_words()
         )
     }
 
@@ -144,12 +146,15 @@ mod tests {
         shared.requests.scale_loss(0.5);
         shared.requests.ask(Asked::SkipUpdate, "mine".to_owned());
         shared.claim(&format!("place {round}")).expect("free");
+        shared.give_loss(number, tensor).expect("none is given");
     }
 
     #[test]
     fn a_call_that_is_rolled_back_leaves_everything_as_it_was_and_one_that_is_committed_nothing() {
         let shared = BridgeState::new(&Silent);
         shared.register("mine");
+        shared.enter(None, Phase::Val);
+        shared.take_losses_of_hooks();
         shared.publish_metric("old", 1.0).expect("published");
         let tensor = Tensor::zeros(2, DType::F32, &Device::Cpu).expect("a tensor");
         shared.values.set("gap", Keep::Run, None, json("0"));

@@ -38,6 +38,11 @@ pub enum HookAction<'a> {
         /// The value as JSON; `None` for a tensor.
         json: Option<&'a str>,
     },
+    /// Giving the batch's loss.
+    Loss {
+        /// Its value.
+        value: f64,
+    },
     /// Borrowing a tensor for writing.
     Writes(Collection),
 }

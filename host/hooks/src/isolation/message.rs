@@ -134,6 +134,8 @@ pub(super) enum Ask<'a> {
     TensorAt(u32, u64, bool),
     /// Lifetime and name of a tensor to publish; the elements are at the offset of the child's arena.
     SetTensor(u32, &'a str, TensorForm, u64),
+    /// A batch's loss and its gradient; the elements are at the offset of the child's arena.
+    GiveLoss(f64, TensorForm, u64),
     /// What every rank gathers.
     Gather(&'a [u8]),
 }
@@ -146,7 +148,7 @@ impl Ask<'_> {
     pub(super) const fn has_effect(&self) -> bool {
         match self {
             Ask::Host(call) => call.has_effect(),
-            Ask::SetTensor(..) => true,
+            Ask::SetTensor(..) | Ask::GiveLoss(..) => true,
             Ask::TensorAt(..) | Ask::Gather(_) => false,
         }
     }

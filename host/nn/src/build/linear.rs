@@ -38,7 +38,7 @@ impl Builder<'_> {
             let mut scope = self.parameters.scope(name);
             (Linear::tied(&mut scope, weight, options)?, outputs)
         } else {
-            let outputs = config.outputs.unwrap_or(self.outputs);
+            let outputs = self.outputs_of(config)?;
             let mut scope = self.parameters.scope(name);
             let layer = Linear::with(&mut scope, inputs, outputs, options)?;
             self.lend(name, layer.weight());
@@ -54,6 +54,20 @@ impl Builder<'_> {
             output,
             flops,
         })
+    }
+}
+
+impl Builder<'_> {
+    /// The configured outputs of a layer, by default as many as the targets need.
+    fn outputs_of(&self, config: &LinearConfig) -> Result<usize, LayerProblem> {
+        match config.outputs {
+            Some(outputs) => Ok(outputs),
+            None if self.outputs > 0 => Ok(self.outputs),
+            None => Err(LayerProblem::new(
+                "needs `outputs`: the data have no targets, from which their number would follow"
+                    .to_owned(),
+            )),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ impl Builder<'_> {
         count: usize,
     ) -> Result<(), LayerError> {
         let (wanted, varies) = match targets {
+            Targets::None => (output.shape.clone(), output.varies),
             Targets::Class(_) | Targets::Numbers(_) => (vec![self.outputs], false),
             Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
                 let positions = input.shape.first().copied().unwrap_or(0);
@@ -26,6 +27,7 @@ impl Builder<'_> {
         }
         let last = self.layers.iter().rev().find(|layer| layer.depth == 0);
         let what = match targets {
+            Targets::None => "of whatever meaning",
             Targets::Class(_) => "a number for each class",
             Targets::Numbers(_) => "a number for each target",
             Targets::ClassPerPosition(_) => "a number for each class at each position",

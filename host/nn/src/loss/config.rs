@@ -44,6 +44,8 @@ pub enum LossConfig {
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         delta: f64,
     },
+    /// What a hook gives for each batch, with its gradient, such as those of self-supervised learning. For any targets.
+    Given,
 }
 
 fn one() -> f64 {
@@ -51,7 +53,7 @@ fn one() -> f64 {
 }
 
 impl LossConfig {
-    /// Returns cross entropy for classes, mean squared error for numeric targets.
+    /// Returns cross entropy for classes, mean squared error for numeric targets, what a hook gives for none.
     pub fn default_for(targets: &Targets) -> LossConfig {
         match targets {
             Targets::Class(_) | Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
@@ -62,6 +64,7 @@ impl LossConfig {
                 }
             }
             Targets::Numbers(_) => LossConfig::Mse,
+            Targets::None => LossConfig::Given,
         }
     }
 
@@ -71,6 +74,11 @@ impl LossConfig {
             LossConfig::CrossEntropy { ignore_index, .. } => ignore_index.or(targets.ignored()),
             _ => None,
         }
+    }
+
+    /// Whether hooks compute it, from outputs of any shape.
+    pub fn is_given(&self) -> bool {
+        matches!(self, LossConfig::Given)
     }
 
     /// Whether the loss is built from the number of training samples of each class.
@@ -131,6 +139,7 @@ impl LossConfig {
                 let loss = BinaryCrossEntropy::new(pos_weight.clone());
                 Ok(Loss::BinaryCrossEntropy(loss))
             }
+            LossConfig::Given => Ok(Loss::Given),
             LossConfig::Mse => Ok(Loss::Mse),
             LossConfig::L1 => Ok(Loss::L1),
             LossConfig::Huber { delta } if delta.is_finite() && *delta > 0.0 => {
@@ -147,7 +156,11 @@ impl LossConfig {
             LossConfig::Mse => ("mse", false),
             LossConfig::L1 => ("l1", false),
             LossConfig::Huber { .. } => ("huber", false),
+            LossConfig::Given => return Ok(()),
         };
+        if let Targets::None = targets {
+            return Err(LossError::WithoutTargets { loss });
+        }
         let are_classes = !matches!(targets, Targets::Numbers(_));
         match (wants_classes, are_classes) {
             (true, false) => Err(LossError::Targets {

@@ -15,6 +15,14 @@ pub enum LossError {
         /// Losses that fit these targets.
         instead: &'static str,
     },
+    /// The data have no targets.
+    #[error(
+        "the loss `{loss}` compares outputs with targets, and the data have none: only a loss that a hook gives will do"
+    )]
+    WithoutTargets {
+        /// Kind of the loss.
+        loss: &'static str,
+    },
     /// A list of weights has a different length than there are classes or numeric targets.
     #[error("the loss's `{name}` must have {wanted} elements, one for each {each}; found {found}")]
     Count {

@@ -12,8 +12,9 @@ mod regression;
 pub(crate) mod shapes;
 #[cfg(test)]
 mod tests;
+mod written;
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{D, Result, Tensor, bail};
 
 pub use binary_cross_entropy::BinaryCrossEntropy;
 pub use class_weights::{ClassWeightRule, ClassWeights};
@@ -23,6 +24,7 @@ pub use error::LossError;
 use regression::{absolute_errors, huber_errors, squared_errors};
 pub use regression::{huber, l1, mse};
 use shapes::{LogitRows, check_weights, total, weighted_mean};
+pub use written::WrittenLoss;
 
 use crate::precision::widened;
 
@@ -42,7 +44,13 @@ pub enum Loss {
         /// Absolute error above which the loss is linear, above 0.
         delta: f64,
     },
+    /// What a hook gives for each batch.
+    Given,
 }
+
+/// Why a batch has no loss.
+const NOT_GIVEN: &str = "the manifest says `\"loss\": \"given\"`, and no hook has given the loss of this batch at `after_forward`: a hook \
+                         such as `simclr` does, or one of your own by `task.set_loss(…)`";
 
 impl Loss {
     /// Returns the mean over everything that [`weight`](Loss::weight) counts: a differentiable scalar of
@@ -69,6 +77,9 @@ impl Loss {
         targets: &Tensor,
         weights: Option<&[f32]>,
     ) -> Result<Tensor> {
+        if let Loss::Given = self {
+            bail!("{NOT_GIVEN}");
+        }
         check_weights(targets, weights)?;
         let outputs = &widened(outputs)?;
         if let Loss::CrossEntropy(loss) = self {
@@ -81,7 +92,7 @@ impl Loss {
             Loss::BinaryCrossEntropy(loss) => loss.errors(outputs, targets)?,
             Loss::L1 => absolute_errors(outputs, targets)?,
             Loss::Huber { delta } => huber_errors(outputs, targets, *delta)?,
-            Loss::Mse | Loss::CrossEntropy(_) => squared_errors(outputs, targets)?,
+            Loss::Mse | Loss::CrossEntropy(_) | Loss::Given => squared_errors(outputs, targets)?,
         };
         weighted_mean(&errors, weights)
     }
@@ -115,7 +126,11 @@ impl Loss {
     pub fn has_varying_weight(&self) -> bool {
         match self {
             Loss::CrossEntropy(loss) => loss.class_weights.is_some() || loss.ignore_index.is_some(),
-            Loss::BinaryCrossEntropy(_) | Loss::Mse | Loss::L1 | Loss::Huber { .. } => false,
+            Loss::BinaryCrossEntropy(_)
+            | Loss::Mse
+            | Loss::L1
+            | Loss::Huber { .. }
+            | Loss::Given => false,
         }
     }
 }

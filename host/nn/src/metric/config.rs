@@ -106,6 +106,7 @@ impl MetricConfig {
                 vec![MetricKind::Accuracy, MetricKind::Perplexity]
             }
             Targets::Numbers(_) => vec![MetricKind::Mae, MetricKind::Rmse],
+            Targets::None => Vec::new(),
         };
         kinds.into_iter().map(MetricConfig::from).collect()
     }
@@ -122,6 +123,9 @@ impl MetricConfig {
     ) -> Result<Box<dyn Metric>, MetricError> {
         match targets {
             Targets::Numbers(numbers) => self.of_numbers(numbers.len()),
+            Targets::None => Err(MetricError::WithoutTargets {
+                metric: self.kind(),
+            }),
             classes => self.of_classes(classes, counting),
         }
     }

@@ -17,6 +17,14 @@ pub enum MetricError {
         /// Metrics that fit these targets.
         instead: &'static str,
     },
+    /// The data have no targets.
+    #[error(
+        "the metric `{metric}` compares outputs with targets, and the data have none: leave it out"
+    )]
+    WithoutTargets {
+        /// Kind of the metric.
+        metric: &'static str,
+    },
     /// `k` is 0 or at least the number of classes, so that the metric would be constant.
     #[error(
         "the metric `top-k` with `k` = {k} says nothing of {classes} classes: `k` must be from 1 to \

@@ -181,7 +181,8 @@ impl ModelConfig {
         input: &Signal,
         targets: &Targets,
     ) -> Result<Network, ModelError> {
-        if input.count() == 0 || targets.outputs() == 0 {
+        let needs_outputs = !matches!(targets, Targets::None);
+        if input.count() == 0 || needs_outputs && targets.outputs() == 0 {
             return Err(ModelError::EmptyData {
                 shape: input.shape.clone(),
                 outputs: targets.outputs(),

@@ -25,6 +25,8 @@ pub enum Targets {
     TokenPerPosition(TokenTargets),
     /// Numeric targets of these names; a batch's targets are (samples, numbers), `f32`.
     Numbers(Vec<String>),
+    /// No targets: outputs have any shape, and hooks give the loss. A batch's targets are (samples), `u32`, all 0.
+    None,
 }
 
 /// Tokens as targets: too many classes to have names.
@@ -42,7 +44,7 @@ impl TokenTargets {
 }
 
 impl Targets {
-    /// Returns the number of outputs that a model needs per sample or position.
+    /// Returns the number of outputs that a model needs per sample or position; 0 if any number will do.
     pub fn outputs(&self) -> usize {
         match self {
             Targets::TokenPerPosition(tokens) => tokens.vocabulary,
@@ -56,7 +58,7 @@ impl Targets {
             Targets::Class(names) | Targets::ClassPerPosition(names) | Targets::Numbers(names) => {
                 names
             }
-            Targets::TokenPerPosition(_) => &[],
+            Targets::TokenPerPosition(_) | Targets::None => &[],
         }
     }
 

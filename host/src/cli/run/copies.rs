@@ -44,7 +44,7 @@ pub(in crate::cli) fn expected(
         size(trained * size_of::<f32>())
     );
     if let Some(data) = task.data(Phase::Train) {
-        let elements: usize = data.sample_shape().iter().product();
+        let elements: usize = data.views() * data.sample_shape().iter().product::<usize>();
         // Writing to a string can't fail.
         let _ = write!(
             sizes,

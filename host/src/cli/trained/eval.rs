@@ -12,7 +12,7 @@ use crate::cli::run::out_of_memory::OutOfMemory;
 use crate::cli::show::{number, output};
 use crate::cli::trained::TrainedArgs;
 use crate::data::csv::RowsOf;
-use crate::data::{DataFile, TrainingData};
+use crate::data::{DataError, DataFile, TrainingData};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
@@ -20,7 +20,7 @@ use crate::log::{Level, Log, MessageFormat, StderrLog};
 use crate::printable;
 use crate::run::{RunOutcome, RunReport, Trainer, TrainingPlan};
 use crate::session::{StartFailure, TaskBuilder};
-use crate::task::Task;
+use crate::task::{Task, ViewMean};
 
 /// Arguments of `sconce eval`.
 #[derive(Debug, Args)]
@@ -39,6 +39,10 @@ pub(in crate::cli) struct EvalArgs {
     /// the table, wherever they are in it, or the `new` ones, which are in no part; default: all.
     #[arg(long, value_enum)]
     phase: Option<EvalPhase>,
+    /// Test-time augmentation: predicts several views of each image and takes the mean of the probabilities. VIEWS is a list as
+    /// that of `data.views` in the manifest, in JSON: `[{}, {"flip": "horizontal", "flip_probability": 1}]`.
+    #[arg(long, value_name = "VIEWS")]
+    tta: Option<String>,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
@@ -137,8 +141,9 @@ pub(in crate::cli) fn eval(
         return eval_file(arguments, &file, Some(part), tasks);
     }
     let wanted = arguments.phase.map(EvalPhase::of_manifest).transpose()?;
-    let (manifest, mut task) = arguments.trained.task(tasks)?;
+    let (manifest, task) = arguments.trained.task(tasks)?;
     let phase = phase_of(wanted, task.as_ref())?;
+    let mut task = in_views(task, phase, arguments.tta.as_deref())?;
     let train = &manifest.train;
     let plan = TrainingPlan {
         seed: manifest.seed,
@@ -220,16 +225,36 @@ fn eval_file(
         precision: model.precision(),
         ..TrainingPlan::default()
     };
-    let mut task = model
+    let task = model
         .into_task(opened.samples)
         .map_err(|error| failed(&error))?;
-    let report = measure(&mut task, plan, Phase::Test);
+    let mut task = in_views(Box::new(task), Phase::Test, arguments.tta.as_deref())?;
+    let report = measure(task.as_mut(), plan, Phase::Test);
     if let RunOutcome::Failed(error) = &report.outcome {
         output::diagnostics(&[Diagnostic::new(error.to_string())]);
         return Ok(exit::TRAINING);
     }
     print(&report, name, arguments.json);
     Ok(exit::DONE)
+}
+
+/// Evaluates the task on views of its data for a phase, if some are wanted.
+fn in_views(
+    task: Box<dyn Task>,
+    phase: Phase,
+    views: Option<&str>,
+) -> Result<Box<dyn Task>, StartFailure> {
+    let Some(views) = views else {
+        return Ok(task);
+    };
+    let in_views = ViewMean::new(task, phase, views);
+    let in_views = in_views.map_err(|error| unfit_views(&error))?;
+    Ok(Box::new(in_views))
+}
+
+/// Views that the samples don't have.
+pub(super) fn unfit_views(error: &DataError) -> StartFailure {
+    StartFailure::usage(vec![Diagnostic::new(format!("`--tta`: {error}"))])
 }
 
 /// Says of each file that is evaluated whether the training has read it.

@@ -1,4 +1,4 @@
-//! Trained models: `sconce eval` with `grown_table`, `sconce predict` with `predict_rows` and `prediction_format`, `sconce generate` and `sconce export`. Here are the arguments of all: a run's
+//! Trained models: `sconce eval` with `grown_table`, `sconce predict` with `predict_rows`, `prediction_format`, `model_run` and `npy`, `sconce probe`, `sconce generate` and `sconce export`. Here are the arguments of all: a run's
 //! task, and which of its weights to use (`chosen_weights`). `merge`: `sconce merge`, of weights with adapters.
 
 pub(in crate::cli) mod chosen_weights;
@@ -7,9 +7,12 @@ pub(in crate::cli) mod export;
 pub(in crate::cli) mod generate;
 mod grown_table;
 pub(in crate::cli) mod merge;
+mod model_run;
+mod npy;
 pub(in crate::cli) mod predict;
 pub(in crate::cli) mod predict_rows;
 pub(in crate::cli) mod prediction_format;
+pub(in crate::cli) mod probe;
 
 use std::path::{Path, PathBuf};
 

@@ -4,21 +4,22 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor};
 use clap::{Args, ValueEnum};
 use sconce_base::regular_file::open_regular;
 
 use crate::cli::show::output;
 use crate::cli::trained::TrainedArgs;
-use crate::cli::trained::eval::{DataPhase, phase_of};
+use crate::cli::trained::eval::{DataPhase, phase_of, unfit_views};
+use crate::cli::trained::model_run::{ModelRun, without_augmentation};
+use crate::cli::trained::npy::write_npy;
 use crate::cli::trained::predict_rows::{RowOptions, predict_rows};
 use crate::cli::trained::prediction_format::{PredictionFormat, print_prediction};
-use crate::data::{Batch, Dataset, Preprocessing, Transform, order};
+use crate::data::{Batch, Dataset, Preprocessing, Transform};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::model_directory::TrainedModel;
 use crate::nn::Pass;
-use crate::predict::{Sample, known, predictions};
+use crate::predict::{Sample, known, predictions, vectors};
 use crate::session::{StartFailure, TaskBuilder};
 use crate::task::Task;
 
@@ -42,9 +43,42 @@ pub(in crate::cli) struct PredictArgs {
     /// Part of the manifest's data to predict.
     #[arg(long, value_enum)]
     phase: Option<DataPhase>,
-    /// Output format of the predictions.
-    #[arg(long, value_enum, default_value_t = PredictionFormat::Jsonl)]
-    format: PredictionFormat,
+    /// Test-time augmentation: predicts several views of each image and takes the mean of the probabilities. VIEWS is a list as
+    /// that of `data.views` in the manifest, in JSON: `[{}, {"flip": "horizontal", "flip_probability": 1}]`.
+    #[arg(long, value_name = "VIEWS")]
+    tta: Option<String>,
+    /// Writes the outputs of this module of the model in place of predictions: features. Its name is that of its parameters, as `sconce
+    /// summary` lists it.
+    #[arg(long, value_name = "NAME", conflicts_with = "tta")]
+    module: Option<String>,
+    /// Output format of the predictions, or of a module's outputs.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Jsonl)]
+    format: OutputFormat,
+    /// File for `--format npy`, where an existing one is replaced.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Form of what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// One JSON object per line.
+    Jsonl,
+    /// Table with a header.
+    Csv,
+    /// NumPy array of the model's outputs, or of a module's, in a file of its own.
+    Npy,
+}
+
+impl OutputFormat {
+    /// That of the lines that are printed, if any are.
+    fn lines(self) -> Option<PredictionFormat> {
+        match self {
+            OutputFormat::Jsonl => Some(PredictionFormat::Jsonl),
+            OutputFormat::Csv => Some(PredictionFormat::Csv),
+            OutputFormat::Npy => None,
+        }
+    }
 }
 
 /// What to do about a row that can't be used.
@@ -70,14 +104,15 @@ pub(in crate::cli) fn predict(
         let data = opened(model.preprocessing(), file, arguments.strict)?;
         let device = model.device().clone();
         let _precision = model.precision().begin(model.device());
-        let forward = |batch: &Batch| model.forward_batch(batch);
-        return print_all(
-            arguments.format,
-            &data,
-            model.batch_size(),
-            &device,
-            forward,
-        );
+        let mut forward = |batch: &Batch, pass: &mut Pass<'_>| model.forward_batch_in(batch, pass);
+        let run = ModelRun {
+            data: without_augmentation(data),
+            modules: model.network().modules(),
+            size: model.batch_size().max(1),
+            device,
+            forward: &mut forward,
+        };
+        return write(arguments, run);
     }
     if arguments.input.as_deref() == Some(Path::new("-")) || arguments.on_invalid == OnInvalid::Skip
     {
@@ -94,8 +129,16 @@ pub(in crate::cli) fn predict(
     let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
     let device = task.parameters().device().clone();
     let _precision = manifest.precision.begin(&device);
-    let forward = |batch: &Batch| task.forward(batch, &mut Pass::evaluation());
-    print_all(arguments.format, &data, size, &device, forward)
+    let modules = task.modules();
+    let mut forward = |batch: &Batch, pass: &mut Pass<'_>| task.forward(batch, pass);
+    let run = ModelRun {
+        data: without_augmentation(data),
+        modules,
+        size,
+        device,
+        forward: &mut forward,
+    };
+    write(arguments, run)
 }
 
 /// Predicts the rows of a file, or of standard input, one after the other.
@@ -105,6 +148,14 @@ fn rows(
     file: &Path,
     is_stream: bool,
 ) -> Result<u8, StartFailure> {
+    let has_more = arguments.module.is_some() || arguments.tta.is_some();
+    let Some(format) = arguments.format.lines().filter(|_| !has_more) else {
+        let problem = "rows that are read one after the other have nothing but predictions";
+        let hint = "for `--module`, `--tta` and `--format npy` give a file by `--input`, without `--on-invalid`";
+        return Err(StartFailure::usage(vec![
+            Diagnostic::new(problem).hint(hint),
+        ]));
+    };
     let Transform::Csv(table) = &model.preprocessing().transform else {
         let problem = "only rows of a table can be read one after the other, and this model is for other data";
         let hint = "give a file or a directory by `--input`, without `--on-invalid`";
@@ -127,37 +178,57 @@ fn rows(
         rows
     };
     let options = RowOptions {
-        format: arguments.format,
+        format,
         skips_invalid: arguments.on_invalid == OnInvalid::Skip,
     };
     predict_rows(model, rows, options)
 }
 
-/// Prints predictions for all samples, in batches of `size`, by the outputs that `forward` returns.
-fn print_all(
-    format: PredictionFormat,
-    data: &Arc<dyn Dataset>,
-    size: usize,
-    device: &Device,
-    mut forward: impl FnMut(&Batch) -> candle_core::Result<Tensor>,
-) -> Result<u8, StartFailure> {
-    let data = data.plain().unwrap_or_else(|| Arc::clone(data));
-    let targets = data.targets().clone();
-    let mut index = 0;
-    for indices in order::natural(data.len()).chunks(size) {
-        if !output::is_open() {
-            // The reader has closed the pipe, or output has failed.
-            break;
+/// Writes what is asked for all samples.
+fn write(arguments: &PredictArgs, mut run: ModelRun<'_>) -> Result<u8, StartFailure> {
+    if let Some(views) = &arguments.tta {
+        let in_views = run.data.in_views(views);
+        run.data = in_views.map_err(|error| unfit_views(&error))?;
+    }
+    let module = arguments.module.as_deref();
+    match (arguments.format.lines(), &arguments.output) {
+        (Some(format), _) => print_all(run, module, format)?,
+        (None, Some(file)) => write_npy(file, run.data.len(), |write| {
+            run.outputs(module, |_, outputs| {
+                write(outputs)?;
+                Ok(true)
+            })
+        })?,
+        (None, None) => {
+            let problem = "an array can't be printed";
+            let hint = "give the file to write by `--output FILE.npy`";
+            return Err(StartFailure::usage(vec![
+                Diagnostic::new(problem).hint(hint),
+            ]));
         }
-        let mut batch = data.gather(indices, 0)?;
-        batch.inputs = batch.inputs.to_device(device)?;
-        let outputs = forward(&batch)?;
+    }
+    Ok(exit::DONE)
+}
+
+/// Prints predictions, or the outputs of a module, for all samples.
+fn print_all(
+    run: ModelRun<'_>,
+    module: Option<&str>,
+    format: PredictionFormat,
+) -> Result<(), StartFailure> {
+    let (data, targets) = (Arc::clone(&run.data), run.data.targets().clone());
+    let mut index = 0;
+    run.outputs(module, |batch, outputs| {
         let mut known = if data.has_targets() {
             known(&batch.targets, &targets)?.into_iter()
         } else {
             Vec::new().into_iter()
         };
-        for prediction in predictions(&outputs, &targets)? {
+        let found = match module {
+            Some(_) => vectors(outputs)?,
+            None => predictions(outputs, &targets)?,
+        };
+        for prediction in found {
             let sample = Sample {
                 index,
                 origin: u32::try_from(index)
@@ -168,8 +239,9 @@ fn print_all(
             print_prediction(format, &prediction, &sample, &targets, index == 0);
             index += 1;
         }
-    }
-    Ok(exit::DONE)
+        // Otherwise the reader has closed the pipe, or output has failed.
+        Ok(output::is_open())
+    })
 }
 
 /// Returns the samples to predict.

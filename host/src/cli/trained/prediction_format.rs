@@ -1,6 +1,5 @@
 //! How `sconce predict` writes predictions.
 
-use clap::ValueEnum;
 use sconce_plugin_api::spreadsheet;
 
 use crate::cli::show::output;
@@ -8,7 +7,7 @@ use crate::data::Targets;
 use crate::predict::{Prediction, Sample};
 
 /// Output format of predictions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PredictionFormat {
     /// One JSON object per line.
     Jsonl,
@@ -28,7 +27,7 @@ pub(super) fn print_prediction(
         PredictionFormat::Jsonl => output::json_line(&prediction.json(sample, targets)),
         PredictionFormat::Csv => {
             if is_first {
-                output::block(&csv_line(&Prediction::header(sample, targets)));
+                output::block(&csv_line(&prediction.header(sample, targets)));
             }
             for row in prediction.rows(sample, targets) {
                 output::block(&csv_line(&row));

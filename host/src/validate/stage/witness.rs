@@ -222,6 +222,7 @@ fn in_words(action: &HookAction<'_>) -> (String, String) {
             let value = json.unwrap_or("(a tensor)").to_owned();
             (format!("publishes {name:?}"), value)
         }
+        HookAction::Loss { value } => ("gives the loss".to_owned(), format!("{value:?}")),
         HookAction::Writes(collection) => (format!("writes to {collection:?}"), String::new()),
     }
 }

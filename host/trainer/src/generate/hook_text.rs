@@ -6,19 +6,19 @@ use sconce_plugin_api::{TextRequest, WrittenText};
 
 use super::{GenerateError, GenerationOptions, Generator, SamplingConfig, TextEnd, text_of};
 use crate::bridge::WritesText;
-use crate::task::{Task, TextModel};
+use crate::task::{Task, TaskModel};
 
 /// The model of a task, for hooks that have it write.
 pub struct HookText {
     /// None if the task has no model that can be used apart.
-    model: Option<TextModel>,
+    model: Option<TaskModel>,
     /// Whether it sees no tokens after a position, once that is known; otherwise what is wrong.
     checked: OnceCell<Result<(), String>>,
 }
 
 /// Why a task's model can't write text; none if it can, as far as is known before it has been run.
 pub fn why_no_text(task: &dyn Task) -> Option<String> {
-    match task.text_model() {
+    match task.model() {
         None => Some(NO_MODEL.to_owned()),
         Some(model) => {
             let text = text_of(&model.preprocessing);
@@ -33,7 +33,7 @@ impl HookText {
     /// The model of a task.
     pub fn of(task: &dyn Task) -> HookText {
         HookText {
-            model: task.text_model(),
+            model: task.model(),
             checked: OnceCell::new(),
         }
     }

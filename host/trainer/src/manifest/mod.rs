@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use sconce_data::DataConfig;
 use sconce_hooks::planning::{HookList, RunSetup};
-use sconce_nn::loss::LossConfig;
+use sconce_nn::loss::{LossConfig, WrittenLoss};
 use sconce_nn::metric::MetricConfig;
 use sconce_nn::optim::OptimizerConfig;
 use sconce_nn::{ModelConfig, Precision};
@@ -92,7 +92,12 @@ pub struct Manifest {
     #[schemars(required)]
     pub data: Option<DataConfig>,
     /// The loss. Default: cross entropy for classes, mean squared error for numeric targets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "WrittenLoss::optional"
+    )]
+    #[schemars(with = "Option<WrittenLoss>")]
     pub loss: Option<LossConfig>,
     /// The metrics of every phase. Default: accuracy for classes, also perplexity for text, and mean absolute
     /// and root mean squared errors for numeric targets.

@@ -62,6 +62,7 @@ enum OutputKind {
     Classes,
     ClassesPerPosition,
     Numbers,
+    Vectors,
 }
 
 impl Signature {
@@ -79,6 +80,7 @@ impl Signature {
                     OutputKind::ClassesPerPosition
                 }
                 Targets::Numbers(_) => OutputKind::Numbers,
+                Targets::None => OutputKind::Vectors,
             },
             outputs: targets.outputs(),
         }

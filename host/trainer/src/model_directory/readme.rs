@@ -26,6 +26,7 @@ pub(super) fn page(name: &str, preprocessing: &Preprocessing, metrics: &FinalMet
         Targets::Class(_) => "One of the classes",
         Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => "For each position one of",
         Targets::Numbers(_) => "The numbers",
+        Targets::None => "Outputs without names",
     };
     let names = targets.names();
     let mut shown: Vec<String> = names
@@ -39,7 +40,8 @@ pub(super) fn page(name: &str, preprocessing: &Preprocessing, metrics: &FinalMet
     if let Targets::TokenPerPosition(tokens) = targets {
         shown.push(format!("{} tokens", tokens.vocabulary));
     }
-    let _ = writeln!(text, "{what}: {}.", shown.join(", "));
+    let separator = if shown.is_empty() { "" } else { ": " };
+    let _ = writeln!(text, "{what}{separator}{}.", shown.join(", "));
     if !metrics.metrics.is_empty() {
         text.push_str("\n## Metrics\n\n| phase | metric | value |\n|---|---|---|\n");
     }

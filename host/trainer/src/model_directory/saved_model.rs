@@ -269,13 +269,25 @@ impl TrainedModel {
     ///
     /// An error of candle.
     pub fn forward_batch(&self, batch: &Batch) -> candle_core::Result<Tensor> {
+        self.forward_batch_in(batch, &mut Pass::evaluation())
+    }
+
+    /// As [`forward_batch`](TrainedModel::forward_batch), in a pass that has begun.
+    ///
+    /// # Errors
+    ///
+    /// An error of candle.
+    pub fn forward_batch_in(
+        &self,
+        batch: &Batch,
+        pass: &mut Pass<'_>,
+    ) -> candle_core::Result<Tensor> {
         let device = self.device();
         let named = batch.named.iter();
         let named = named.map(|(name, input)| Ok((name.clone(), input.to_device(device)?)));
-        let mut pass = Pass::evaluation();
         pass.set_named_inputs(Arc::new(named.collect::<candle_core::Result<_>>()?));
         pass.set_visibility(batch.visibility.clone());
-        self.outputs(&batch.inputs.to_device(device)?, &mut pass)
+        self.outputs(&batch.inputs.to_device(device)?, pass)
     }
 
     /// Returns the outputs for inputs that are whole and alone, on the model's device: without padding, or named inputs beside them.
@@ -340,9 +352,13 @@ impl TrainedModel {
                 vec![batch, Dimension::Free("length"), width]
             }
             Targets::Class(_) | Targets::Numbers(_) => vec![batch, width],
+            Targets::None => {
+                let sizes = self.output_shape().into_iter().map(Dimension::Fixed);
+                std::iter::once(batch).chain(sizes).collect()
+            }
         };
         let names = targets.names();
-        let key = if let Targets::Numbers(_) = &targets {
+        let key = if let Targets::Numbers(_) | Targets::None = &targets {
             "targets"
         } else {
             let likely = graph.node("Softmax", &[&y], &[("axis", Attribute::Int(-1))]);
@@ -360,6 +376,16 @@ impl TrainedModel {
             (key, json!(names).to_string()),
         ];
         Ok((graph, facts))
+    }
+
+    /// Shape of the outputs for a sample.
+    fn output_shape(&self) -> Vec<usize> {
+        let layers = self
+            .network
+            .summary()
+            .map_or(&[][..], |summary| &summary.layers);
+        let last = layers.iter().rfind(|layer| layer.depth == 0);
+        last.map_or_else(Vec::new, |layer| layer.output.clone())
     }
 
     /// Architecture, and how it computed.

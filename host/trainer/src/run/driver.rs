@@ -266,9 +266,12 @@ impl RunDriver for Trainer<'_> {
     fn show_batch(&mut self, batch: &Batch) {
         let tensors = &self.shared.tensors;
         tensors.set_batch(&batch.inputs, &batch.targets, &batch.indices);
+        let position = self.learning.forward.key(&self.position);
+        self.hook_passes.show(batch, position);
     }
 
     fn end_batch(&mut self) {
+        self.hook_passes.hide();
         self.shared.tensors.clear_batch();
         self.shared.values.end_batch();
     }

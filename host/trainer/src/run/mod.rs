@@ -6,7 +6,7 @@
 //!
 //! - `driver`: what the trainer does between mount points. The order, and the `Position` with the counters, are
 //!   those of [`sconce_lifecycle`], which the test kit runs too. `trainer`: from the start of a run to its report
-//! - `iteration`: the work on batches: `Feed`, and `Learning`, which is `Forward`, `Measures`, `Update` and `Stepper`
+//! - `iteration`: the work on batches: `Feed`, `HookPasses`, which hooks ask for, and `Learning`, which is `Forward`, `Measures`, `Update` and `Stepper`
 //! - `checkpoints`: saving, resuming, and requests about saved checkpoints (`Saver`); `weights`: sets of weights, and those kept
 //!   (`Sets`)
 //! - `serve`: requests of hooks, of other ranks and from outside; `outside`: where the latter come from, and who observes (`Outside`)
@@ -45,6 +45,8 @@ mod timing;
 mod trainer;
 mod weights;
 
+use std::rc::Rc;
+
 use candle_core::Device;
 use sconce_lifecycle::Position;
 use sconce_plugin_api::Phase;
@@ -54,6 +56,7 @@ use checkpoints::resumption::Resumption;
 use checkpoints::saver::Saver;
 pub use failure::{ErrorOrigin, RunError};
 use iteration::feed::Feed;
+use iteration::hook_passes::HookPasses;
 use iteration::learning::Learning;
 pub use outcome::report::{Divergence, RunOutcome, RunReport};
 pub use outcome::results::write_results;
@@ -85,6 +88,8 @@ pub struct Trainer<'run> {
     /// Counters and stage, which hooks see.
     position: Position,
     feed: Feed,
+    /// Passes that hooks ask for.
+    hook_passes: Rc<HookPasses>,
     learning: Learning<'run>,
     /// Phase whose data a test measures.
     tested: Phase,

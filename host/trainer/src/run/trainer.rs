@@ -1,6 +1,7 @@
 //! Runs a training from `before_run` to `after_run`.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use super::checkpoints::resumption::Resumption;
 use super::checkpoints::saver::Saver;
 use super::failure::Leave;
 use super::iteration::feed::Feed;
+use super::iteration::hook_passes::HookPasses;
 use super::iteration::learning::{Learning, RunContext};
 use super::outside::facts::facts;
 use super::outside::sources::Outside;
@@ -49,8 +51,12 @@ impl<'run> Trainer<'run> {
         hooks.set_modules(&names);
         shared.tensors.set_parameters(task.parameters());
         shared.gpu.set(&device_of(task));
+        let hook_passes = HookPasses::of(task);
+        shared.set_forward(Rc::<HookPasses>::clone(&hook_passes));
+        shared.take_losses_of_hooks();
         Trainer {
             feed: Feed::default(),
+            hook_passes,
             learning: Learning::new(task, optimizer, &plan),
             task,
             hooks,

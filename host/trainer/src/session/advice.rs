@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sconce_plugin_api::Phase;
 
 use super::HookPlan;
+use super::given_loss::unused_loss;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, Unit};
 use crate::nn::ModelConfig;
@@ -36,6 +37,7 @@ pub(super) fn advice(
     found.extend(run.phases_without_data());
     found.extend(run.names());
     found.extend(run.learning_rate(optimizer));
+    found.extend(unused_loss(manifest, hooks));
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     for hook in hooks {
         if let Some(twin) = known.get(&what_it_does(hook)) {

@@ -129,8 +129,12 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
         let key = match &error {
             task::SupervisedError::Loss(_)
             | task::SupervisedError::Data(_)
-            | task::SupervisedError::NoProbability { .. } => "loss",
-            task::SupervisedError::Metric(_) => "metrics",
+            | task::SupervisedError::Views(_)
+            | task::SupervisedError::NoProbability { .. }
+            | task::SupervisedError::UnusedWeights => "loss",
+            task::SupervisedError::MetricsOfViews(_) | task::SupervisedError::Metric(_) => {
+                "metrics"
+            }
         };
         let place = manifest.place(&mentioned(&manifest.resolved(), key, &error.to_string()));
         StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])

@@ -6,7 +6,7 @@
 //! - `build`: the task, its initial weights, and the optimizer; `prepared`: a run assembled from them
 //! - `adapt`: the adapters that a manifest asks for
 //! - `selection`: leaves out hooks named on the command line
-//! - `references`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
+//! - `references`, `given_loss`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
 //!   effect, and the plan that hooks see (`sconce.plan/1`)
 //! - `memory`: whether a model fits into memory, found from its shapes
 //! - `rehearsal`: creates the hooks in a child process, as a test
@@ -32,6 +32,7 @@ mod advice;
 mod build;
 mod changes;
 mod device;
+mod given_loss;
 mod lock;
 mod memory;
 mod model_failure;

@@ -50,6 +50,7 @@ pub(super) fn expected(
         "classes": data.as_ref().map_or(&[][..], |data| data.class_names()),
         "sample_shape": data.as_ref().map_or(&[][..], |data| data.sample_shape()),
         "metrics": metrics,
+        "views": data.as_ref().map_or(0, |data| data.views()),
         "why_no_text": why_no_text(task).unwrap_or_default(),
     })
     .to_string()

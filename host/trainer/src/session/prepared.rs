@@ -5,6 +5,7 @@ use std::path::Path;
 use sconce_plugin_api::Phase;
 
 use super::build::check_sampling;
+use super::given_loss::check_given_loss;
 use super::{
     Checked, HookPlan, InitialWeights, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice,
     check_memory, check_references, create_hooks, initial_weights, optimizer, plan, rehearse, task,
@@ -88,6 +89,7 @@ impl Checked {
             _ => initial_weights(&manifest, task.as_ref())?,
         };
         check_sampling(&manifest, task.as_ref())?;
+        check_given_loss(&manifest, task.as_ref(), &hooks)?;
         let optimizer = optimizer(&manifest, task.parameters())?;
         let references = check_references(&hooks, task.as_ref(), &manifest)?;
         let mut warnings =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::{DeferredMetrics, Task, TextModel};
+use super::{DeferredMetrics, Task, TaskModel};
 use crate::data::{Batch, DataFile, Dataset, First, Preprocessing};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
@@ -108,8 +108,8 @@ impl Task for Limited {
         self.task.modules()
     }
 
-    fn text_model(&self) -> Option<TextModel> {
-        self.task.text_model()
+    fn model(&self) -> Option<TaskModel> {
+        self.task.model()
     }
 
     fn summary(&self) -> Option<Summary> {

@@ -4,7 +4,8 @@ mod data_facts;
 mod limited;
 mod metric_list;
 mod supervised;
-mod text_model;
+mod task_model;
+mod view_mean;
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ pub use data_facts::DataFacts;
 pub use limited::{DataLimits, Limited};
 pub use sconce_hooks::bridge::DeferredMetrics;
 pub use supervised::{Supervised, SupervisedError};
-pub use text_model::TextModel;
+pub use task_model::TaskModel;
+pub use view_mean::{ViewMean, mean_of_views};
 
 use crate::data::{Batch, DataFile, Dataset, Preprocessing, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};
@@ -119,8 +121,8 @@ pub trait Task {
         Vec::new()
     }
 
-    /// The model, for writing text; none if the task has another way from inputs to outputs.
-    fn text_model(&self) -> Option<TextModel> {
+    /// The model, for writing text and for passes that hooks ask for; none if the task has another way from inputs to outputs.
+    fn model(&self) -> Option<TaskModel> {
         None
     }
 

@@ -1,14 +1,13 @@
 //! Supervised learning: a model, data, a loss and metrics.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use candle_core::{DType, Result, Tensor};
+use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
 use super::metric_list::MetricList;
-use super::{DeferredMetrics, Task, TextModel, split_of};
+use super::{DeferredMetrics, Task, TaskModel, split_of};
 use crate::data::{self, Batch, DataError, Dataset, MixedTargets, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, Counting, MetricConfig};
@@ -17,7 +16,7 @@ use crate::parameters::Parameters;
 
 /// A model trained to predict the targets of its data.
 pub struct Supervised {
-    model: Rc<dyn Model>,
+    model: TaskModel,
     parameters: Parameters,
     data: Splits,
     loss: Loss,
@@ -48,6 +47,22 @@ pub enum SupervisedError {
         /// Its target.
         found: f32,
     },
+    /// The data have weights that nothing uses.
+    #[error(
+        "a loss that hooks give does not know the data's sample weights: leave them out, or take another loss"
+    )]
+    UnusedWeights,
+    /// There are several rows of outputs for each target.
+    #[error(
+        "the data have {0} views of each sample, whose outputs this loss can't compare with one target: `\"loss\": \"given\"` leaves \
+         the loss to a hook"
+    )]
+    Views(usize),
+    /// There are several rows of outputs for each target.
+    #[error(
+        "metrics compare the outputs of samples with targets, and the data have {0} views of each sample: leave `metrics` out"
+    )]
+    MetricsOfViews(usize),
     /// The training samples of each class can't be counted.
     #[error("the training samples of each class can't be counted: {0}")]
     Data(#[from] DataError),
@@ -97,8 +112,20 @@ impl Supervised {
                 }
             }
         }
+        if config.is_given() && data.train.has_weights() {
+            return Err(SupervisedError::UnusedWeights);
+        }
+        let views = data.train.views();
+        if views > 1 && !config.is_given() {
+            return Err(SupervisedError::Views(views));
+        }
+        if views > 1 && metrics.is_some_and(|metrics| !metrics.is_empty()) {
+            return Err(SupervisedError::MetricsOfViews(views));
+        }
         let metrics = match metrics {
             Some(metrics) => metrics.to_vec(),
+            // The outputs of such a loss are no predictions of the targets.
+            None if config.is_given() => Vec::new(),
             None => MetricConfig::default_for(targets),
         };
         let counting = Counting {
@@ -109,7 +136,11 @@ impl Supervised {
         Ok(Supervised {
             metrics: Arc::new(MetricList::new(metrics)),
             learns_weights: config.needs_class_counts(),
-            model: model.into(),
+            model: TaskModel {
+                network: model.into(),
+                preprocessing: Arc::clone(&data.preprocessing),
+                device: parameters.device().clone(),
+            },
             parameters,
             data,
             loss,
@@ -188,12 +219,7 @@ impl Task for Supervised {
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
         pass.set_named_inputs(Arc::clone(&batch.named));
         pass.set_visibility(batch.visibility.clone());
-        let outputs = self.model.forward(&batch.inputs, pass)?;
-        match self.data.preprocessing.target_scaling() {
-            // Metrics and hooks get them in the data's own units.
-            Some(scaling) => scaling.original(&outputs.to_dtype(DType::F32)?),
-            None => Ok(outputs),
-        }
+        self.model.outputs(&batch.inputs, pass)
     }
 
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
@@ -212,6 +238,9 @@ impl Task for Supervised {
     }
 
     fn loss_weight(&self, batch: &Batch) -> Result<f64> {
+        if let Loss::Given = self.loss {
+            return Ok(batch.len() as f64);
+        }
         if let Some(mixed) = &batch.mixed {
             return Ok(self.mixed_weights(batch, mixed)?.iter().sum());
         }
@@ -257,18 +286,14 @@ impl Task for Supervised {
     }
 
     fn modules(&self) -> Vec<ModuleInfo> {
-        self.model.modules()
+        self.model.network.modules()
     }
 
-    fn text_model(&self) -> Option<TextModel> {
-        Some(TextModel {
-            network: Rc::clone(&self.model),
-            preprocessing: Arc::clone(&self.data.preprocessing),
-            device: self.parameters.device().clone(),
-        })
+    fn model(&self) -> Option<TaskModel> {
+        Some(self.model.clone())
     }
 
     fn summary(&self) -> Option<Summary> {
-        self.model.summary().cloned()
+        self.model.network.summary().cloned()
     }
 }

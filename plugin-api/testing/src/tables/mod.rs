@@ -1,6 +1,7 @@
 //! The host's functions, answered from a [`FakeRun`]: a hook uses them exactly as in a run.
 
 mod facts;
+mod forward;
 mod requests;
 mod tensors;
 mod values;

@@ -11,7 +11,9 @@ use std::ffi::CStr;
 use sconce_plugin_api::ext::{Collection, Level};
 use sconce_plugin_api::moment::Any;
 use sconce_plugin_api::tensor::{BrainHalf, Element, Half};
-use sconce_plugin_api::{At, Context, Groups, HookError, Keep, Phase, Result, Setup};
+use sconce_plugin_api::{
+    At, Context, ForwardMode, ForwardPass, Groups, HookError, Keep, Phase, Result, Setup,
+};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -174,6 +176,14 @@ pub(crate) static METHODS: &[Method] = methods! {
         let written = task.generate(&serde_json::from_str(a.text(0))?)?;
         Ok(Answer::Text(serde_json::to_string(&written)?))
     },
+    c"_forward_pass" "ttitt" => forward_pass,
+    c"_set_loss" "fty" => |task, a| match a.text(1) {
+        "f32" => done(task.set_loss(a.number(0), &elements(a.bytes(2), f32::from_ne_bytes))),
+        "f64" => done(task.set_loss(a.number(0), &elements(a.bytes(2), f64::from_ne_bytes))),
+        other => Err(HookError::new(format_args!(
+            "the gradient of a loss is float32 or float64, not {other}: convert it with .astype()"
+        ))),
+    },
     c"validate_now" "" => |task, _| done(task.validate_now()),
     c"swap_parameters" "t" => |task, a| done(task.swap_parameters(a.text(0))),
     c"swap_back" "" => |task, _| done(task.swap_back()),
@@ -259,6 +269,31 @@ fn gather(task: &At<'_, Any>, own: &str) -> Result<Answer> {
     Ok(Answer::Text(format!("[{}]", all.join(","))))
 }
 
+/// The elements of an array's bytes.
+fn elements<T, const N: usize>(bytes: &[u8], read: fn([u8; N]) -> T) -> Vec<T> {
+    let each = bytes.chunks_exact(N);
+    each.filter_map(|one| Some(read(one.try_into().ok()?)))
+        .collect()
+}
+
+/// `_forward_pass(name, set, view or -1, module, mode)`.
+fn forward_pass(task: &mut At<'_, Any>, a: &Arguments<'_>) -> Result<Answer> {
+    let mode = match a.text(4) {
+        "evaluation" => ForwardMode::Evaluation,
+        "training" => ForwardMode::Training,
+        other => {
+            return Err(HookError::new(format_args!(
+                "no forward pass has the mode `{other}`: use `evaluation` or `training`"
+            )));
+        }
+    };
+    let mut pass = ForwardPass::of_set(a.text(1)).module(a.text(3)).mode(mode);
+    if let Ok(view) = u32::try_from(a.integer(2)) {
+        pass = pass.view(view);
+    }
+    done(task.forward_pass(&pass, a.text(0)))
+}
+
 /// `_publish_tensor(name, type, shape as JSON, elements, keep)`.
 fn publish_tensor(task: &mut At<'_, Any>, a: &Arguments<'_>) -> Result<Answer> {
     fn publish<T: Element, const N: usize>(
@@ -267,10 +302,7 @@ fn publish_tensor(task: &mut At<'_, Any>, a: &Arguments<'_>) -> Result<Answer> {
         read: fn([u8; N]) -> T,
     ) -> Result<Answer> {
         let shape: Vec<usize> = serde_json::from_str(a.text(2))?;
-        let elements = a.bytes(3).chunks_exact(N);
-        let elements: Vec<T> = elements
-            .filter_map(|one| Some(read(one.try_into().ok()?)))
-            .collect();
+        let elements = elements(a.bytes(3), read);
         done(task.publish_tensor(a.text(0), &shape, &elements, keep(a.text(4))?))
     }
     match a.text(1) {

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::images::{ImageTargets, ViewConfig};
+
 /// Digits drawn and distorted from the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -26,6 +28,12 @@ pub struct SyntheticDigitsConfig {
     /// Amplitude of the noise on each pixel, from 0 to 1 of full brightness.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub noise: f64,
+    /// Views of each training sample: rows of a batch of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewConfig>,
+    /// Whether images have targets. With `none` there are none, and only a loss that hooks give will do.
+    #[serde(skip_serializing_if = "ImageTargets::is_default")]
+    pub targets: ImageTargets,
 }
 
 impl Default for SyntheticDigitsConfig {
@@ -37,6 +45,8 @@ impl Default for SyntheticDigitsConfig {
             size: 28,
             distortion: 1.0,
             noise: 0.25,
+            views: Vec::new(),
+            targets: ImageTargets::default(),
         }
     }
 }

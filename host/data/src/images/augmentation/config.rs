@@ -70,9 +70,12 @@ pub struct RotateConfig {
 /// Random factors for brightness, contrast and saturation, and a random shift of the hue, applied in this order.
 ///
 /// The operations of torchvision's `ColorJitter`, in a fixed order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ColourConfig {
+    /// Probability with which an image is changed.
+    #[schemars(range(min = 0, max = 1))]
+    pub probability: f64,
     /// Maximum change of the brightness: a factor from 1 − `brightness` to 1 + `brightness`.
     #[schemars(range(min = 0, max = 1))]
     pub brightness: f64,
@@ -87,6 +90,18 @@ pub struct ColourConfig {
     /// Maximum shift of the hue in both directions, as a fraction of the colour circle. Needs three channels.
     #[schemars(range(min = 0, max = 0.5))]
     pub hue: f64,
+}
+
+impl Default for ColourConfig {
+    fn default() -> Self {
+        ColourConfig {
+            probability: 1.0,
+            brightness: 0.0,
+            contrast: 0.0,
+            saturation: 0.0,
+            hue: 0.0,
+        }
+    }
 }
 
 /// Operations chosen at random among fourteen, one after the other, all of the same strength.
@@ -238,6 +253,7 @@ impl AugmentConfig {
         }
         if let Some(colour) = self.colour {
             numbers.extend([
+                ("colour.probability", colour.probability, 0.0..=1.0),
                 ("colour.brightness", colour.brightness, 0.0..=1.0),
                 ("colour.contrast", colour.contrast, 0.0..=1.0),
                 ("colour.saturation", colour.saturation, 0.0..=1.0),

@@ -2,7 +2,7 @@
 //!
 //! **Parts.** `config`: the manifest's keys. `shift`: crops and flips. `warp`: rotations and other affine maps. `tone`:
 //! brightness and colours. `rand_augment`: random choices among those. `erase`: black rectangles. `mix`: two images of a batch
-//! as one.
+//! as one. `views`: several images of one, by the same operations and others.
 //!
 //! **Flow.** [`Augmentation::new`] checks the options against the images' shape. For each sample [`Augmentation::apply`]
 //! goes through the operations in the order of [`AugmentConfig`]'s keys. A sample's random numbers depend only on (seed,
@@ -16,12 +16,15 @@ mod mix;
 mod rand_augment;
 mod shift;
 mod tone;
+mod views;
 mod warp;
 
 pub use config::{
     AugmentConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip, MixupConfig,
     RandAugmentConfig, RotateConfig,
 };
+pub use views::{BlurConfig, GreyConfig, SolariseConfig, ViewConfig, ViewCropConfig};
+pub(crate) use views::{Views, resized};
 
 use crate::error::ImagesError;
 use mix::Mix;

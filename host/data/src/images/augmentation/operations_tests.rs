@@ -211,6 +211,7 @@ fn everything() -> AugmentConfig {
             contrast: 0.4,
             saturation: 0.4,
             hue: 0.1,
+            ..ColourConfig::default()
         }),
         rand_augment: Some(RandAugmentConfig::default()),
         erase: Some(EraseConfig::default()),

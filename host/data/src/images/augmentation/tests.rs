@@ -7,7 +7,9 @@ use super::*;
 use crate::Dataset;
 use crate::dataset::fitted::Fitted;
 use crate::images::transform::{ImageFormat, ImageTransform};
-use crate::images::{Assembly, FittedImages, Images, NormaliseConfig, NormaliseRule, OwnImages};
+use crate::images::{
+    Assembly, FittedImages, ImageTargets, Images, NormaliseConfig, NormaliseRule, OwnImages,
+};
 use crate::split::{Part, Parts};
 
 fn config(padding: usize, flip: Option<Flip>) -> AugmentConfig {
@@ -116,6 +118,8 @@ fn splits(config: &AugmentConfig, seed: u64) -> Result<Fitted<FittedImages>, cra
         classes: ["a", "b"].map(str::to_owned).to_vec(),
         normalise: &NormaliseConfig::Rule(NormaliseRule::None),
         augment: config,
+        views: &[],
+        targets: ImageTargets::Classes,
         seed,
     };
     assembly.splits(images, parts, Part::Count(2), Part::Own(own))

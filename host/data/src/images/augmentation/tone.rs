@@ -10,13 +10,16 @@ use super::{Canvas, ColourConfig};
 pub(super) const GREY_WEIGHTS: [u32; 3] = [19595, 38470, 7471];
 
 impl Canvas<'_> {
-    /// Applies random brightness, contrast, saturation and hue. There are always four draws.
+    /// Applies random brightness, contrast, saturation and hue, with the configured probability. There are always five draws.
     pub(super) fn jitter(&mut self, colour: ColourConfig, stream: &mut Stream) {
         let mut factor = |change: f64| stream.uniform(1.0 - change, 1.0 + change);
         let brightness = factor(colour.brightness);
         let contrast = factor(colour.contrast);
         let saturation = factor(colour.saturation);
         let hue = stream.uniform(-colour.hue, colour.hue);
+        if stream.unit() >= colour.probability {
+            return;
+        }
         if colour.brightness > 0.0 {
             self.brighten(brightness);
         }

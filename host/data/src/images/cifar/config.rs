@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Portion;
-use crate::images::{AugmentConfig, NormaliseConfig};
+use crate::images::{AugmentConfig, ImageTargets, NormaliseConfig, ViewConfig};
 
 /// CIFAR-10 or CIFAR-100 in the binary version: 32×32 colour images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,12 @@ pub struct CifarConfig {
     /// Random augmentation of training images.
     #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
     pub augment: AugmentConfig,
+    /// Views of each training image, in place of augmentation: rows of a batch of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewConfig>,
+    /// Whether images have targets. With `none` there are none, and only a loss that hooks give will do.
+    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
+    pub targets: ImageTargets,
 }
 
 impl CifarConfig {

@@ -59,6 +59,8 @@ pub(crate) fn load(
         classes: class_names(layout, &directory)?,
         normalise: &config.normalise,
         augment: &config.augment,
+        views: &config.views,
+        targets: config.targets,
         seed,
     };
     assembly.splits(images, parts, val.try_map(own)?, test)

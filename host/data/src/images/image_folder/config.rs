@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::images::{AugmentConfig, NormaliseConfig};
+use crate::images::{AugmentConfig, ImageTargets, NormaliseConfig, ViewConfig};
 use crate::{MemoryUse, Portion};
 
 /// Image files in one directory per class: PNG, JPEG, BMP, GIF, WebP or PNM.
@@ -43,6 +43,12 @@ pub struct ImageFolderConfig {
     /// Random augmentation of training images.
     #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
     pub augment: AugmentConfig,
+    /// Views of each training image, in place of augmentation: rows of a batch of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewConfig>,
+    /// Whether images have targets. With `none` there are none, and only a loss that hooks give will do.
+    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
+    pub targets: ImageTargets,
     /// Whether images are decoded once, before training, or whenever a batch needs them.
     #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
     pub memory: MemoryUse,

@@ -14,7 +14,7 @@ pub use config::{ColourMode, ImageFolderConfig, Resize};
 pub(crate) use decode::DecodedFormat;
 pub use survey::{ImageSurvey, survey_images};
 
-use super::{Assembly, FittedImages, Images, OwnImages};
+use super::{Assembly, FittedImages, ImageTargets, Images, OwnImages};
 use crate::dataset::fitted::Fitted;
 use crate::error::{DataError, ImageFolderError};
 use crate::files::data_files::note_directory;
@@ -40,8 +40,15 @@ pub(crate) fn load(
         return Err(ImageFolderError::ResizeWithoutSize.into());
     }
     let directory = base.join(&config.directory);
-    let classes = scan::classes(&directory)?;
-    let listing = scan::labelled(&directory, &classes)?;
+    let classes = match config.targets {
+        ImageTargets::Classes => scan::classes(&directory)?,
+        ImageTargets::None => Vec::new(),
+    };
+    let list = |place: &Path| match config.targets {
+        ImageTargets::Classes => scan::labelled(place, &classes),
+        ImageTargets::None => scan::unlabelled(place),
+    };
+    let listing = list(&directory)?;
     let total = listing.files.len();
     if u32::try_from(total).is_err() {
         return Err(DataError::TooMany(total as u64));
@@ -69,7 +76,7 @@ pub(crate) fn load(
     let images = read(listing, form, &directory, memory)?;
     let own = |file: &Path| -> Result<OwnImages, DataError> {
         let file = base.join(file);
-        let images = read(scan::labelled(&file, &classes)?, form, &file, memory)?;
+        let images = read(list(&file)?, form, &file, memory)?;
         Ok(OwnImages { images, file })
     };
     let (val, test) = (val.try_map(own)?, test.try_map(own)?);
@@ -77,6 +84,8 @@ pub(crate) fn load(
         classes,
         normalise: &config.normalise,
         augment: &config.augment,
+        views: &config.views,
+        targets: config.targets,
         seed,
     };
     Ok((assembly.splits(images, parts, val, test)?, form))
@@ -109,9 +118,7 @@ pub(crate) fn labelled(
 
 /// Reads an image, or all images in a directory sorted by path, for predictions.
 pub(crate) fn unlabelled(place: &Path, form: DecodedFormat) -> Result<Images, DataError> {
-    let files = scan::images(place)?;
-    let labels = vec![0; files.len()];
-    images(files, labels, form, place, MemoryUse::Auto)
+    read(scan::unlabelled(place)?, form, place, MemoryUse::Auto)
 }
 
 fn images(

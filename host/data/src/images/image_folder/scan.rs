@@ -58,8 +58,15 @@ pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, 
     Ok(listing)
 }
 
+/// Returns all images in a directory, with placeholder labels.
+pub(super) fn unlabelled(directory: &Path) -> Result<Listing, DataError> {
+    let files = images(directory)?;
+    let labels = vec![0; files.len()];
+    Ok(Listing { files, labels })
+}
+
 /// Returns all files in a directory, at any depth, sorted by path; or the file itself.
-pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, DataError> {
+fn images(place: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     let mut places = vec![place.to_owned()];
     while let Some(place) = places.pop() {

@@ -421,3 +421,35 @@ fn photographs_are_turned_upright() {
         "not an orientation"
     );
 }
+
+#[test]
+fn without_targets_a_directory_has_pictures_only() {
+    let directory = TempDir::new().expect("a directory");
+    for (name, red) in [("b.png", 20), ("a/deep/x.png", 10), ("c.png", 30)] {
+        save(&directory, name, &image(red, 2, 3));
+    }
+    let none = json!({"targets": "none"});
+    let splits = read(&directory, &none).expect("it is right");
+    assert_eq!(reds(splits.train.as_ref()), [10, 20, 30]);
+    assert_eq!(splits.train.targets(), &crate::Targets::None);
+    let (classes, _) = contents(splits.train.as_ref());
+    assert_eq!(classes, [0, 0, 0]);
+    assert!(
+        error(&directory, &json!({})).contains("b.png"),
+        "it is no class"
+    );
+    // What was learnt reads other pictures as well, but has nothing to compare with.
+    let stored = serde_json::to_string(&splits.preprocessing.transform).expect("JSON");
+    let again: crate::Transform = serde_json::from_str(&stored).expect("it is right");
+    assert_eq!(again, splits.preprocessing.transform);
+    let opened = splits
+        .preprocessing
+        .open(directory.path())
+        .expect("it is right");
+    assert_eq!(reds(opened.samples.as_ref()), [10, 20, 30]);
+    let labelled = splits
+        .preprocessing
+        .open_labelled(directory.path(), None, None);
+    let text = labelled.err().expect("no targets").to_string();
+    assert!(text.contains("trained without targets"), "{text}");
+}

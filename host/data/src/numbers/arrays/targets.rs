@@ -128,6 +128,7 @@ fn words(targets: &Targets) -> String {
         Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => {
             "a class per position".to_owned()
         }
+        Targets::None => "nothing".to_owned(),
         Targets::Numbers(names) if names.len() == 1 => "a number per sample".to_owned(),
         Targets::Numbers(names) => format!("{} numbers per sample", names.len()),
     }

@@ -13,7 +13,7 @@ use crate::{Portion, TargetScale};
 pub struct CsvConfig {
     /// Path of the file, plain or gzipped.
     pub file: PathBuf,
-    /// Column to predict, or several numeric ones.
+    /// Column to predict, or several numeric ones; `[]` for none, where only a loss that hooks give will do.
     pub target: Names,
     /// Whether targets are classes or numbers. Default: numbers if the column has only numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,8 +99,8 @@ pub struct CsvConfig {
 pub enum Names {
     /// One column.
     One(String),
-    /// Several columns.
-    Several(#[schemars(length(min = 1))] Vec<String>),
+    /// Several columns, or none.
+    Several(Vec<String>),
 }
 
 impl Names {

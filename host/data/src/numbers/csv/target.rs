@@ -44,11 +44,12 @@ impl TryFrom<StoredTarget> for TargetColumns {
         let fits = match &targets {
             Targets::Class(_) => columns.len() == 1,
             Targets::Numbers(names) => *names == columns,
+            Targets::None => columns.is_empty(),
             Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => false,
         };
         if !fits {
             return Err(
-                "a table's targets are classes of one column, or numbers named as their columns"
+                "a table's targets are classes of one column, numbers named as their columns, or none"
                     .to_owned(),
             );
         }
@@ -73,6 +74,7 @@ impl TargetColumns {
             (None, _) => TargetKind::Numbers,
         };
         let targets = match (kind, names) {
+            (_, []) => Targets::None,
             (TargetKind::Numbers, _) => Targets::Numbers(names.to_vec()),
             (TargetKind::Classes, [name]) => {
                 let place = table.column(name, TARGET)?;
@@ -106,6 +108,7 @@ impl TargetColumns {
             .iter()
             .flat_map(|&row| places.iter().map(move |&place| (row, place)));
         match &self.targets {
+            Targets::None => Ok(self.nothing(rows.len())),
             Targets::Numbers(_) => {
                 let value = |(row, place)| {
                     let value = number(table.field(row, place)).map(|value| value as f32);

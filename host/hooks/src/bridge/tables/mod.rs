@@ -3,6 +3,7 @@
 mod c;
 mod device;
 mod facts;
+mod forward;
 mod gpu;
 mod loss;
 mod messages;

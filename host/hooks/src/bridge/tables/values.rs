@@ -110,7 +110,7 @@ pub unsafe fn readable(abi: &TensorAbi) -> Result<tensor::Tensor<'_>, String> {
 /// # Safety
 ///
 /// As for [`readable`], during the call.
-unsafe fn copied(abi: &TensorAbi) -> Result<Tensor, String> {
+pub(super) unsafe fn copied(abi: &TensorAbi) -> Result<Tensor, String> {
     // SAFETY: guaranteed by the caller.
     let tensor = unsafe { readable(abi) }?;
     match tensor.dtype() {

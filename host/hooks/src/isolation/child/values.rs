@@ -1,10 +1,11 @@
-//! `sconce.values/1` in the child.
+//! `sconce.values/1` in the child, and what else publishes a tensor or takes one: `sconce.forward/1` and `sconce.given-loss/1`.
 
 use std::slice;
 
 use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    Collection, Forward, HostCall, Refusal, TensorAbi, ValuesCall, ValuesLocal,
+    Collection, Forward, ForwardPassesCall, ForwardPassesLocal, GivenLoss, HostCall, Refusal,
+    TensorAbi, ValuesCall, ValuesLocal,
 };
 
 use super::super::channel::Arena;
@@ -24,8 +25,13 @@ impl ValuesLocal for Child {
         // SAFETY: guaranteed by the caller.
         unsafe {
             readable(tensor).map_err(Refusal::invalid)?;
-            session::with(|session| give(session, keep, name, tensor))
-                .unwrap_or_else(|| Err(Refusal::invalid("")))
+            let publish = |form, offset| Ask::SetTensor(keep, name, form, offset);
+            session::with(|session| {
+                let done = give(session, tensor, publish);
+                forget_published(session);
+                done
+            })
+            .unwrap_or_else(|| Err(Refusal::invalid("")))
         }
     }
 
@@ -47,16 +53,48 @@ impl ValuesLocal for Child {
     }
 }
 
-/// Copies a tensor to shared memory, from where the host takes it.
+impl ForwardPassesLocal for Child {
+    fn run(
+        &self,
+        set: &str,
+        view: u32,
+        module: &str,
+        mode: u32,
+        name: &str,
+    ) -> Result<(), Refusal> {
+        let done = self.ask(HostCall::ForwardPasses(ForwardPassesCall::Run {
+            set,
+            view,
+            module,
+            mode,
+            name,
+        }));
+        session::with(forget_published);
+        done
+    }
+}
+
+impl GivenLoss for Child {
+    unsafe fn set(&self, value: f64, gradient: &TensorAbi) -> Result<(), Refusal> {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            readable(gradient).map_err(Refusal::invalid)?;
+            let loss = |form, offset| Ask::GiveLoss(value, form, offset);
+            session::with(|session| give(session, gradient, loss))
+                .unwrap_or_else(|| Err(Refusal::invalid("")))
+        }
+    }
+}
+
+/// Copies a tensor to shared memory, from where the host takes it, as it is asked to: with the tensor's form and where it is.
 ///
 /// # Safety
 ///
 /// `tensor` must be [readable] memory that is borrowed for the call.
-unsafe fn give(
+unsafe fn give<'a>(
     session: &mut Session,
-    keep: u32,
-    name: &str,
     tensor: &TensorAbi,
+    ask: impl FnOnce(TensorForm, u64) -> Ask<'a>,
 ) -> Result<(), Refusal> {
     let too_large = || {
         let message = "the tensor is larger than the memory for tensors";
@@ -92,9 +130,7 @@ unsafe fn give(
         type_code: tensor.type_code,
         type_bits: tensor.type_bits,
     };
-    let reply = session.ask(&Ask::SetTensor(keep, name, form, offset));
-    forget_published(session);
-    reply.done()
+    session.ask(&ask(form, offset)).done()
 }
 
 /// Forgets copies of published tensors, of which one may no longer be there. The host lends those that are in the same

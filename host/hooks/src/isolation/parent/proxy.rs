@@ -5,7 +5,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use sconce_plugin_api::abi::{SetupAbi, Status, ViewAbi};
-use sconce_plugin_api::ext::{Level, Log, Ranks, Refusal, Threads};
+use sconce_plugin_api::ext::{HostCall, Level, Log, Ranks, Refusal, Threads};
 use sconce_plugin_api::{Phase, Point};
 
 use super::super::ending::Ending;
@@ -284,7 +284,8 @@ impl Proxy {
                     self.prefetched.note(&ask);
                     message.clear();
                     let asked = Instant::now();
-                    let waits_for_others = matches!(ask, Ask::Gather(_));
+                    let waits_for_others =
+                        matches!(ask, Ask::Gather(_) | Ask::Host(HostCall::ForwardPasses(_)));
                     message = match host {
                         None => unavailable(message),
                         Some(host) => {
@@ -298,7 +299,7 @@ impl Proxy {
                         }
                     };
                     if waits_for_others {
-                        // The time of other ranks is not the hook's.
+                        // The time of other ranks, and of the model, is not the hook's.
                         limit = limit.map(|limit| limit.saturating_add(asked.elapsed()));
                     }
                     process.send(&message)?;

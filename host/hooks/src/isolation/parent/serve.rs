@@ -2,7 +2,8 @@
 
 use sconce_plugin_api::abi::{Status, TextAbi};
 use sconce_plugin_api::ext::{
-    Collection, HostCall, Keep, Ranks, Refusal, TensorAbi, Tensors, Travels, Values, ValuesCall,
+    Collection, ForwardPassesCall, GivenLoss, HostCall, Keep, Ranks, Refusal, TensorAbi, Tensors,
+    Travels, Values, ValuesCall,
 };
 
 use super::super::channel::{Arena, Channel};
@@ -36,6 +37,9 @@ impl<'a> Server<'a> {
                     HostCall::Values(ValuesCall::Set { keep, name, .. }) => {
                         self.lent_of(keep, name)
                     }
+                    HostCall::ForwardPasses(ForwardPassesCall::Run { name, .. }) => {
+                        self.lent_of(Keep::Batch as u32, name)
+                    }
                     HostCall::Values(ValuesCall::Remove { name }) => {
                         self.lent_of(Keep::Run as u32, name)
                     }
@@ -54,6 +58,9 @@ impl<'a> Server<'a> {
             Ask::SetTensor(keep, name, ref form, offset) => {
                 let done = self.publish((keep, name), form, offset);
                 Travels::answer(done).into()
+            }
+            Ask::GiveLoss(value, ref form, offset) => {
+                Travels::answer(self.give_loss(value, form, offset)).into()
             }
             Ask::Gather(own) => {
                 let mut all = vec![0; own.len().saturating_mul(host.size() as usize)];
@@ -86,13 +93,9 @@ impl<'a> Server<'a> {
         Ok(reply)
     }
 
-    /// Takes a tensor that the hook publishes.
-    fn publish(
-        &mut self,
-        (keep, name): (u32, &str),
-        form: &TensorForm,
-        offset: u64,
-    ) -> Result<(), Refusal> {
+    /// A tensor of this form that the hook has put into its memory for tensors; whether it fits its shape is checked by whoever reads
+    /// it.
+    fn given(&self, form: &TensorForm, offset: u64) -> Result<TensorAbi, Refusal> {
         if form.shape.len() > DIMENSIONS || form.shape.len() != form.strides.len() {
             return Err(refused("the tensor has too many dimensions"));
         }
@@ -101,7 +104,7 @@ impl<'a> Server<'a> {
         let Some(place) = place.filter(|_| offset.is_multiple_of(8)) else {
             return Err(refused("the tensor is not in the memory for tensors"));
         };
-        let tensor = TensorAbi {
+        Ok(TensorAbi {
             data: place.as_ptr().cast(),
             byte_length: form.byte_length,
             shape: form.shape.as_ptr(),
@@ -114,7 +117,24 @@ impl<'a> Server<'a> {
             type_code: form.type_code,
             type_bits: form.type_bits,
             type_lanes: 1,
-        };
+        })
+    }
+
+    /// Takes the batch's loss.
+    fn give_loss(&self, value: f64, form: &TensorForm, offset: u64) -> Result<(), Refusal> {
+        let gradient = self.given(form, offset)?;
+        // SAFETY: as in `publish`.
+        unsafe { GivenLoss::set(self.host, value, &gradient) }
+    }
+
+    /// Takes a tensor that the hook publishes.
+    fn publish(
+        &mut self,
+        (keep, name): (u32, &str),
+        form: &TensorForm,
+        offset: u64,
+    ) -> Result<(), Refusal> {
+        let tensor = self.given(form, offset)?;
         let replaced = self.lent_of(keep, name);
         // SAFETY: the view's arrays have as many numbers as it says, and its memory as many bytes, by the checks above; that
         // it fits its shape is checked by the function, which copies.

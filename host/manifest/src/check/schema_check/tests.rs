@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use sconce_nn::loss::LossConfig;
+use sconce_nn::loss::WrittenLoss;
 use sconce_nn::metric::MetricConfig;
 
 fn messages(value: &Value, schema: &Value) -> Vec<String> {
@@ -185,7 +185,7 @@ fn of_texts_and_an_object_the_one_is_reported_that_was_meant() {
 
 #[test]
 fn problems_of_losses_are_reported_where_they_are() {
-    let schema = schemars::schema_for!(LossConfig).to_value();
+    let schema = schemars::schema_for!(WrittenLoss).to_value();
     for (written, path, words) in [
         (
             json!({"kind": "mse", "delta": 1}),

@@ -24,6 +24,7 @@ impl Head {
         match targets {
             Targets::ClassPerPosition(_) | Targets::TokenPerPosition(_) => Head::Language,
             Targets::Class(_) | Targets::Numbers(_) => Head::Classification,
+            Targets::None => Head::None,
         }
     }
 }

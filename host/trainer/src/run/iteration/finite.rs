@@ -27,6 +27,8 @@ pub(in crate::run) struct FiniteCheck<'a, 'run> {
     pub(in crate::run) position: &'a mut Position,
     /// The key of random numbers in the pass.
     pub(in crate::run) key: PassPosition,
+    /// Whether a hook has given the batch's loss.
+    pub(in crate::run) is_loss_given: bool,
 }
 
 impl FiniteCheck<'_, '_> {
@@ -150,6 +152,11 @@ impl FiniteCheck<'_, '_> {
             return Ok(Some(
                 "in the forward pass, outside of its modules".to_owned(),
             ));
+        }
+        if self.is_loss_given {
+            let place =
+                "in the loss that a hook gives, or behind it: the model's outputs are finite";
+            return Ok(Some(place.to_owned()));
         }
         let mut pass = Pass::training().at(self.key).within(&around);
         let loss = self.task.loss(batch, &outputs, &mut pass)?;

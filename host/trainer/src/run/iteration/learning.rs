@@ -31,6 +31,8 @@ pub(in crate::run) struct Learning<'run> {
     pub(in crate::run) measures: Measures,
     pub(in crate::run) update: Update,
     pub(in crate::run) stepper: Stepper<'run>,
+    /// Whether a hook has given the loss of the last batch.
+    is_loss_given: bool,
 }
 
 /// What the work on a batch is given of the run around it.
@@ -70,6 +72,7 @@ impl<'run> Learning<'run> {
             measures: Measures::new(task, plan.check_finite),
             update: Update::default(),
             stepper: Stepper { optimizer },
+            is_loss_given: false,
         }
     }
 
@@ -119,7 +122,12 @@ impl<'run> Learning<'run> {
         let mut pass = Pass::new(run.position.phase == Phase::Train)
             .at(self.forward.key(run.position))
             .within(&around);
-        let loss = run.task.loss(batch, outputs, &mut pass)?;
+        let given = run.shared.take_given_loss(outputs)?;
+        self.is_loss_given = given.is_some();
+        let loss = match given {
+            Some(given) => given,
+            None => run.task.loss(batch, outputs, &mut pass)?,
+        };
         run.shared.tensors.show("loss".into(), &loss);
         let computed = ComputedBatch {
             batch,
@@ -232,6 +240,7 @@ impl<'run> Learning<'run> {
     ) -> FiniteCheck<'a, 'run_state> {
         FiniteCheck {
             key: self.forward.key(run.position),
+            is_loss_given: self.is_loss_given,
             task: run.task,
             shared: run.shared,
             position: run.position,

@@ -3,6 +3,7 @@
 pub(in crate::run) mod audit;
 pub(in crate::run) mod feed;
 pub(in crate::run) mod finite;
+pub(in crate::run) mod hook_passes;
 pub(in crate::run) mod learning;
 pub(in crate::run) mod measures;
 pub(in crate::run) mod modules;

@@ -5,8 +5,8 @@ use sconce_lifecycle::Position;
 use sconce_ops::host_copy;
 
 use super::sets::Sets;
-use super::swapped::{Swapped, SwappedTensor, pairs};
-use crate::bridge::BridgeState;
+use super::swapped::{Swapped, pairs};
+use crate::bridge::{BridgeState, SetTensor};
 use crate::checkpoint::Weights;
 use crate::parameters::Parameters;
 use crate::run::RunError;
@@ -70,7 +70,7 @@ impl Sets {
     ) -> Option<Weights> {
         let set = self.measured.clone()?;
         let pairs = pairs(&set, parameters, shared).ok()?;
-        let differs = |pair: &SwappedTensor| pair.parameter.data() != pair.published.data();
+        let differs = |pair: &SetTensor| pair.parameter.data() != pair.published.data();
         if !pairs.iter().any(differs) {
             return None;
         }

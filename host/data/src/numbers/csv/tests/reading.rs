@@ -218,3 +218,19 @@ fn predictions_need_no_targets() {
         "{error}"
     );
 }
+
+#[test]
+fn a_table_without_targets_has_all_its_columns_as_inputs() {
+    let place = TableDirectory::new("a,b\n1,5\n2,6\n3,7\n6,8\n");
+    let keys = json!({"standardise": false, "target": [], "val": {"count": 1}});
+    let data = place.read(&keys).expect("it is right");
+    let train = &data.splits.train;
+    assert_eq!(data.encoder.input_names(), ["a", "b"]);
+    assert_eq!(train.targets(), &Targets::None);
+    assert_eq!(train.len(), 3);
+    assert_eq!(classes(train), [0, 0, 0], "placeholders");
+    let others = place
+        .read(&json!({"target": [], "ignore": ["b"]}))
+        .expect("it is right");
+    assert_eq!(others.encoder.input_names(), ["a"]);
+}

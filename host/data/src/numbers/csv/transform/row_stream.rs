@@ -368,6 +368,7 @@ impl<R: BufRead> RowStream<R> {
                 let class = classes.names().iter().position(|class| class == text)?;
                 u32::try_from(class).ok().map(RowTarget::Class)
             }
+            Targets::None => None,
             Targets::Numbers(_) => {
                 let values = texts.map(|text| number(text?.trim()));
                 let values = values.map(|value| Some(f64::from(value? as f32)));

@@ -1,0 +1,167 @@
+//! Forward passes that hooks ask for, on the batch in progress (`sconce.forward/1`).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use candle_core::{DType, Tensor};
+use sconce_base::nearest::nearest;
+use sconce_plugin_api::ext::ForwardMode;
+
+use crate::bridge::{AskedPass, ForwardModel};
+use crate::data::Batch;
+use crate::nn::{ModuleInfo, NamedInputs, Pass, PassPosition, StatisticsLog, Taps, Visibility};
+use crate::task::{Task, TaskModel};
+
+/// The model of a task, and the batch that hooks see.
+pub(in crate::run) struct HookPasses {
+    /// None if the task has no model that can be used apart.
+    model: Option<TaskModel>,
+    modules: Vec<ModuleInfo>,
+    batch: RefCell<Option<ShownBatch>>,
+}
+
+/// What a pass needs of a batch.
+struct ShownBatch {
+    inputs: Tensor,
+    named: NamedInputs,
+    visibility: Option<Visibility>,
+    samples: usize,
+    position: PassPosition,
+}
+
+impl HookPasses {
+    /// Of a task; no batch is shown yet.
+    pub(in crate::run) fn of(task: &dyn Task) -> Rc<HookPasses> {
+        Rc::new(HookPasses {
+            model: task.model(),
+            modules: task.modules(),
+            batch: RefCell::default(),
+        })
+    }
+
+    /// Begins a batch, at a position that its random numbers depend on.
+    pub(in crate::run) fn show(&self, batch: &Batch, position: PassPosition) {
+        self.batch.replace(Some(ShownBatch {
+            inputs: batch.inputs.clone(),
+            named: NamedInputs::clone(&batch.named),
+            visibility: batch.visibility.clone(),
+            samples: batch.len(),
+            position,
+        }));
+    }
+
+    /// Ends the batch.
+    pub(in crate::run) fn hide(&self) {
+        self.batch.take();
+    }
+
+    /// A module's name, which there must be.
+    fn module(&self, name: &str) -> Result<(), String> {
+        let mut names = self.modules.iter().map(|module| &*module.name);
+        if names.clone().any(|known| known == name) {
+            return Ok(());
+        }
+        let near = nearest(name, &mut names);
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        Err(format!("the model has no module `{name}`{hint}"))
+    }
+}
+
+impl ShownBatch {
+    /// The inputs of a view, or of all.
+    fn view(&self, view: Option<u32>) -> Result<Tensor, String> {
+        let rows = self.inputs.dims().first().copied().unwrap_or_default();
+        let views = rows / self.samples.max(1);
+        match view {
+            None => Ok(self.inputs.clone()),
+            Some(view) if (view as usize) < views => {
+                let first = view as usize * self.samples;
+                let narrowed = self.inputs.narrow(0, first, self.samples);
+                narrowed.map_err(|error| error.to_string())
+            }
+            Some(view) => Err(format!(
+                "the batch has no view {view}: its samples have {views} (`views` of the data makes more)"
+            )),
+        }
+    }
+}
+
+impl ForwardModel for HookPasses {
+    fn run(&self, asked: &AskedPass<'_>) -> Result<Tensor, String> {
+        let model = self.model.as_ref().ok_or_else(|| {
+            "the task is a program's own, which gives no model that can be run for hooks".to_owned()
+        })?;
+        if let Some(name) = asked.module {
+            self.module(name)?;
+        }
+        let batch = self.batch.borrow();
+        let batch = batch
+            .as_ref()
+            .ok_or_else(|| "there is no batch".to_owned())?;
+        let inputs = batch.view(asked.view)?;
+        outputs(model, batch, &inputs, asked).map_err(|error| error.to_string())
+    }
+}
+
+/// The output of the module that is asked for.
+fn outputs(
+    model: &TaskModel,
+    batch: &ShownBatch,
+    inputs: &Tensor,
+    asked: &AskedPass<'_>,
+) -> candle_core::Result<Tensor> {
+    // What the batch norms record goes nowhere.
+    let statistics = RefCell::new(StatisticsLog::default());
+    let mut pass = Pass::new(asked.mode == ForwardMode::Training)
+        .at(batch.position)
+        .collecting(&statistics);
+    if inputs.dims() == batch.inputs.dims() {
+        pass.set_named_inputs(NamedInputs::clone(&batch.named));
+        pass.set_visibility(batch.visibility.clone());
+    }
+    let mut tap = OneModule {
+        name: asked.module.unwrap_or_default(),
+        output: None,
+    };
+    let last = match asked.module {
+        Some(_) => model.outputs(inputs, &mut pass.with_taps(&mut tap))?,
+        None => model.outputs(inputs, &mut pass)?,
+    };
+    let output = tap.output.unwrap_or(last).detach();
+    let wide = match output.dtype() {
+        DType::F16 | DType::BF16 => output.to_dtype(DType::F32)?,
+        _ => output,
+    };
+    // An output may share its memory with what comes next.
+    wide.contiguous()?.copy()
+}
+
+/// Keeps the output of one module.
+struct OneModule<'a> {
+    name: &'a str,
+    output: Option<Tensor>,
+}
+
+impl Taps for OneModule<'_> {
+    fn listens(&mut self, module: &ModuleInfo) -> bool {
+        module.name == self.name
+    }
+
+    fn enter(
+        &mut self,
+        module: &ModuleInfo,
+        input: &Tensor,
+    ) -> candle_core::Result<Option<Tensor>> {
+        Ok((module.name == self.name).then(|| input.clone()))
+    }
+
+    fn leave(
+        &mut self,
+        _module: &ModuleInfo,
+        _input: &Tensor,
+        output: Tensor,
+    ) -> candle_core::Result<Tensor> {
+        self.output = Some(output.clone());
+        Ok(output)
+    }
+}

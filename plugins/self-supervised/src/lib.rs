@@ -1,0 +1,42 @@
+//! Learning without labels: hooks that give the loss of a network's outputs for several views of the same samples.
+//!
+//! | hook | compares |
+//! |---|---|
+//! | `simclr` | each view with the sample's other view, among all views of the batch |
+//! | `barlow-twins` | columns of both views, which are to agree, and to differ from each other |
+//! | `vicreg` | both views, with a variance for each column and no covariances |
+//! | `moco` | each view with a momentum teacher's key for the other, among a queue of earlier keys |
+//! | `byol` | a prediction from each view with the teacher's projection of the other |
+//! | `dino` | the student's distributions with the teacher's of other views, centred and sharpened |
+//!
+//! **Parts.** `losses`: values and gradients. `outputs`: what a batch's outputs are for them, and the loss that is given; `collapse`:
+//! whether the outputs still say something. `teacher`: an average of the parameters, and its passes; `queue`: earlier keys;
+//! `update_parts`: what an update's batches have given, over all ranks.
+//!
+//! **Flow.** `before_iter`: the teacher looks at its views. `after_forward`: the loss. `after_update`: teacher, queue and centre follow.
+//! They are published tensors, so checkpoints hold them.
+
+#![forbid(unsafe_code)]
+
+mod barlow_twins;
+mod byol;
+mod collapse;
+mod dino;
+pub mod losses;
+mod moco;
+mod outputs;
+mod queue;
+mod simclr;
+mod teacher;
+mod update_parts;
+mod vicreg;
+
+use barlow_twins::BarlowTwins;
+use byol::Byol;
+use dino::Dino;
+use moco::Moco;
+use sconce_plugin_api::prelude::*;
+use simclr::SimClr;
+use vicreg::VicReg;
+
+export_plugin!(SimClr, BarlowTwins, VicReg, Moco, Byol, Dino);

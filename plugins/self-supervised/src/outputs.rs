@@ -1,0 +1,89 @@
+//! The outputs of a batch as the losses take them, and the loss that a hook gives of them.
+
+use std::borrow::Cow;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::Tensor;
+
+use crate::collapse::Watch;
+use crate::losses::Rows;
+
+/// Gives the loss of each batch; keeps the memory of its gradient.
+#[derive(Default)]
+pub(crate) struct LossGiver {
+    gradient: Vec<f32>,
+}
+
+impl LossGiver {
+    /// Gives the loss that `compute` returns, for the outputs and the number of samples, with the gradient that it writes.
+    pub(crate) fn give(
+        &mut self,
+        task: &mut AfterForward<'_>,
+        watch: &mut Watch,
+        compute: impl FnOnce(&TaskView<'_>, Rows<'_>, usize, &mut [f32]) -> Result<f64>,
+    ) -> Result<()> {
+        if task.phase() != Phase::Train {
+            bail!("{WITHOUT_VIEWS}");
+        }
+        let samples = usize::try_from(task.batch_size()).unwrap_or(usize::MAX);
+        let outputs = task.outputs()?;
+        let (values, width) = table(&outputs)?;
+        let rows = Rows::new(&values, width)?;
+        self.gradient.clear();
+        self.gradient.resize(values.len(), 0.0);
+        let value = compute(&**task, rows, samples, &mut self.gradient)?;
+        if !task.ranks().is_repeated() {
+            watch.note(&values, width, value);
+        }
+        task.set_loss(value, &self.gradient)
+    }
+}
+
+/// Why validations have no loss.
+const WITHOUT_VIEWS: &str = "validations and tests have one view of each sample, of which there is no loss: leave out the data for them";
+
+/// Rows of numbers, with their width.
+pub(crate) fn table<'view>(tensor: &Tensor<'view>) -> Result<(Cow<'view, [f32]>, usize)> {
+    let &[_, width] = tensor.shape() else {
+        bail!(
+            "the outputs have the shape {:?}: a row of numbers is wanted for each view of a sample; end the model with `flatten` or \
+             `linear`",
+            tensor.shape()
+        );
+    };
+    let width = usize::try_from(width).unwrap_or_default();
+    match tensor.dtype() {
+        Some(DType::F32) => Ok((tensor.to_contiguous::<f32>()?, width)),
+        _ => {
+            let values = tensor.values()?.map(|value| value as f32);
+            Ok((values.collect(), width))
+        }
+    }
+}
+
+/// Checks at a hook's creation that the data have enough views, and that there are no phases without.
+pub(crate) fn check_plan(setup: &Setup<'_>, least: u64) -> Result<()> {
+    let Some(plan) = setup.plan()? else {
+        return Ok(());
+    };
+    if (1..least).contains(&plan.views) {
+        bail!(
+            "at least {least} views of each training sample are compared, and the data have {}: add `\"views\"` to the data",
+            plan.views
+        );
+    }
+    for phase in [Phase::Val, Phase::Test] {
+        if plan.phase(phase).is_some_and(|plan| plan.passes > 0) {
+            bail!("{WITHOUT_VIEWS} (`{phase}`)");
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a temperature that is not above 0.
+pub(crate) fn check_temperature(name: &str, temperature: f64) -> Result<()> {
+    if temperature.is_finite() && temperature > 0.0 {
+        return Ok(());
+    }
+    bail!("`{name}` is above 0, found {temperature}")
+}
