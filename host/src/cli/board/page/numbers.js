@@ -9,6 +9,13 @@ function shown(value) {
   return size < 1e-3 || size >= 1e6 ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
+/** A number at an axis, which has little room. */
+const short = value => {
+  const size = Math.abs(value);
+  const rounded = Number(value.toPrecision(3));
+  return size !== 0 && (size < 1e-3 || size >= 1e5) ? Number(value.toPrecision(2)).toExponential() : String(rounded);
+};
+
 /** A time in seconds as `1:02:03`, or with a decimal if it is short. */
 function duration(seconds) {
   if (seconds == null) return "–";
