@@ -135,6 +135,7 @@ def ours(shape, arguments):
             "output": "run",
             "plugins": [str(pathlib.Path(arguments.binary).resolve().parent)],
             "threads": arguments.threads,
+            "precision": arguments.precision,
             "model": shape.model,
             "data": data(shape, directory),
             "metrics": [],
@@ -171,7 +172,7 @@ def theirs(peer, name, shape, arguments):
     else:
         script = "torch_tasks.py" if name in ("mlp", "lenet", "gpt") else "torch_shapes.py"
         command += [str(PEERS / script), name, str(shape.peer_steps), "--threads", threads]
-        command += ["--compile"] if peer == "compile" else []
+        command += {"compile": ["--compile"], "autocast": ["--bf16"]}.get(peer, [])
         environment = torch_limits(arguments)
     output, memory = run(command, environment)
     found = json.loads(output.strip().splitlines()[-1])
@@ -200,12 +201,14 @@ def is_here(peer):
 
 
 def has_script(peer, name):
-    return {"torch": True, "compile": name not in ("mlp", "lenet", "gpt"), "jax": name in JAX}[peer]
+    of_shapes = name not in ("mlp", "lenet", "gpt")
+    return {"torch": True, "compile": of_shapes, "autocast": of_shapes, "jax": name in JAX}[peer]
 
 
 def measure(arguments):
     """Yields each measurement: shape, threads, who, round, and what was found."""
     common = {"threads": arguments.threads, "instructions": arguments.instructions or "all", "call": time.time()}
+    common["precision"] = arguments.precision
     yield {**common, "shape": "peak", "who": "all", **peak(arguments)}
     for _ in range(arguments.rounds):
         for name in arguments.shapes:
@@ -222,9 +225,10 @@ def mean(ratios):
 
 def table(records, has_phases):
     """Prints a table for each number of threads and set of instructions among the records."""
-    for kind in sorted({(record["threads"], record["instructions"]) for record in records}, key=str, reverse=True):
-        of_kind = [record for record in records if (record["threads"], record["instructions"]) == kind]
-        print_table(of_kind, f"{kind[0]} threads, {kind[1]} instructions", PHASES if has_phases else ())
+    kind_of = lambda record: (record["threads"], record["instructions"], record.get("precision", "f32"))
+    for kind in sorted({kind_of(record) for record in records}, key=str, reverse=True):
+        of_kind = [record for record in records if kind_of(record) == kind]
+        print_table(of_kind, f"{kind[0]} threads, {kind[1]} instructions, ours in {kind[2]}", PHASES if has_phases else ())
 
 
 def print_table(records, title, phases):
@@ -238,7 +242,7 @@ def print_table(records, title, phases):
         return max(statistics.median(record[library] for record in of_call) for library in ("torch", "ours"))
 
     limits = {library: median("peak", "all", library) for library in ("torch", "ours")}
-    peers = [peer for peer in ("torch", "compile", "jax") if any(record["who"] == peer for record in records)]
+    peers = [peer for peer in ("torch", "compile", "autocast", "jax") if any(record["who"] == peer for record in records)]
     print(f"\n{title}: products of {limits['torch']:.0f} GFLOP/s (torch) and {limits['ours']:.0f} (ours)\n")
     columns = ["shape", "ours, ms", *(f"{peer}, ms" for peer in peers), *(f"to {peer}" for peer in peers), "to the fastest"]
     columns += ["GFLOP/s", "of peak", *phases, "data", "ours, MB", "torch, MB"]
@@ -275,7 +279,8 @@ def main():
     parser.add_argument("--shapes", type=listed, default=list(SHAPES), help="names with commas; default: all")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", type=listed, default=["torch", "jax"], help="of torch, compile, jax; default: torch,jax")
+    parser.add_argument("--peers", type=listed, default=["torch", "jax"], help="of torch, compile, autocast (to bf16), jax; default: torch,jax")
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="of ours")
     parser.add_argument("--instructions", choices=["avx2", "avx512"], help="default: all that the processor has")
     parser.add_argument("--binary", default=str(ROOT / "target/release/sconce"))
     parser.add_argument("--set", action="append", default=[], help="an assignment to our manifests, as `sconce run` takes it")

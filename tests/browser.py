@@ -128,7 +128,7 @@ class Browser:
         os.close(ours[0])
         os.close(theirs[1])
         self.to, self.answers = ours[1], os.fdopen(theirs[0], "rb")
-        self.number, self.session, self.rest = 0, None, b""
+        self.number, self.session, self.rest, self.events = 0, None, b"", []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.call("Page.enable")
@@ -142,7 +142,10 @@ class Browser:
                 sys.exit(f"the browser ended:\n{self.log.read()[-2000:]}")
             self.rest += more
         text, self.rest = self.rest.split(b"\0", 1)
-        return json.loads(text)
+        message = json.loads(text)
+        if "method" in message:
+            self.events.append(message)
+        return message
 
     def call(self, method, **parameters):
         """Calls a method of the protocol and returns its result."""
@@ -166,10 +169,10 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, page, width, media="screen", scheme="light", query=""):
-        """Loads a page anew, in a window of a width in pixels."""
+        """Loads a page, a file or an address, in a window of a width in pixels."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.call("Page.navigate", url=page.as_uri() + query)
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri() + query)
         while self.message().get("method") != "Page.loadEventFired":
             pass
 
@@ -319,4 +322,5 @@ def main():
     print("the documentation's pages are searched" if has_book else "skipped: the documentation is not rendered, and its search not tried")
 
 
-main()
+if __name__ == "__main__":
+    main()

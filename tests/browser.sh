@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Pages in a real browser. The `report` hook's: as wide as a desk's screen and as a phone, light and dark, and printed; trains for some
-# seconds, and has `tests/browser.py` look at it. The documentation's: their search.
+# seconds, and has `tests/browser.py` look at it. The documentation's: their search. That of `sconce board`, with a thousand runs: `tests/board.py`.
 # usage: tests/browser.sh [DIRECTORY]    for the page and its pictures; default: target/browser
 # Where there is no Chromium, Debian's is installed. Where that fails, a line says so, and with `CI` in the environment it is an error.
 set -euo pipefail
@@ -17,7 +17,7 @@ if [ -z "$(browser)" ] && command -v apt-get >/dev/null; then
     tail -n 5 target/browser-install >&2
 fi
 if [ -z "$(browser)" ]; then
-  echo "skipped: no browser tests the report and the documentation, for no Chromium is here and none can be installed" >&2
+  echo "skipped: no browser tests the report, the board and the documentation, for no Chromium is here and none can be installed" >&2
   [ -z "${CI-}" ] || exit 1
   exit 0
 fi
@@ -49,3 +49,4 @@ JSON
 target/release/sconce run "$place/run.json" >"$place/log" 2>&1 || { cat "$place/log" >&2; exit 1; }
 bash .ci/book >"$place/book.log" || { cat "$place/book.log" >&2; exit 1; }
 python3 tests/browser.py "$(browser)" "$place/run/report.html" "$place" target/book
+python3 tests/board.py "$(browser)" target/release/sconce "$place/run" "$place/board"

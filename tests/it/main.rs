@@ -25,6 +25,7 @@
 //! | `pretrained_text` | perplexity and greedy text of a pretrained model are those of `transformers` |
 //! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
+//! | `board` | the page for many runs answers its own user alone, and writes nothing |
 //! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `ranks`, `rank_ends` | the same bits on any number of ranks, and how runs end in which one does not go on |
@@ -92,6 +93,8 @@ mod averages;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
+#[cfg(unix)]
+mod board;
 mod c_hooks;
 mod candle_gradients;
 mod changed_data;

@@ -215,6 +215,7 @@ fn metadata_of_plugins_and_forged_runs_steer_nothing() {
             &["compare", "runs/a", "runs/b", "--json"],
             "\\u009b2K\\r\\nerror: forged",
         ),
+        (&["board", "--export", "board.html"], "1 run in board.html"),
     ] {
         let finished = place.sconce(arguments).expect(0, &[]);
         is_tame(&format!("{arguments:?}"), &finished.stdout);
@@ -261,6 +262,7 @@ mod unwritable {
             "runs . --json",
             "compare out out",
             "compare out out --json",
+            "board . --export board.html",
             "env",
             "env --json",
             "docs --no-open",

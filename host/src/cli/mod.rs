@@ -1,12 +1,13 @@
 //! The command line.
 //!
-//! **Parts.** A folder for each group of commands: `manifests`, `data`, `run`, `sweep`, `ranks`, `trained`, `past_runs`, `plugins` and `about`. What several need
-//! is beside them: `show` for what is printed, `process` about the process and its arguments, `prepare` and `resume` about the run that a
+//! **Parts.** A folder for each group of commands: `manifests`, `data`, `run`, `sweep`, `ranks`, `trained`, `past_runs`, `board`, `plugins` and
+//! `about`. What several need is beside them: `show` for what is printed, `process` about the process and its arguments, `prepare` and `resume` about the run that a
 //! command means.
 //!
 //! A program with its own task calls [`main_with`] and has every command.
 
 mod about;
+mod board;
 mod data;
 mod manifests;
 mod past_runs;
@@ -107,6 +108,8 @@ enum Command {
     Reload(plugins::reload::ReloadArgs),
     /// Compares runs: metrics, curves, and differences between their manifests.
     Compare(past_runs::compare::CompareArgs),
+    /// Shows the runs in a directory as a page for a browser on this machine: table, curves, sweeps, pictures.
+    Board(board::BoardArgs),
     /// Prints what a bug report needs to say about program, machine and plugins.
     Env(env::EnvArgs),
     /// Prints a completion script for a shell.
@@ -313,6 +316,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Runs(arguments) => Ok(past_runs::runs::runs(&arguments)),
         Command::Reload(arguments) => plugins::reload::reload(&arguments),
         Command::Compare(arguments) => Ok(past_runs::compare::compare(&arguments)),
+        Command::Board(arguments) => board::board(&arguments),
         Command::Env(arguments) => Ok(env::environment(&arguments)),
         Command::Completions(arguments) => Ok(shell::completions(&arguments)),
         Command::Man(arguments) => shell::manual(&arguments),

@@ -25,7 +25,7 @@ class Manifest(TypedDict, total=False):
     """The hooks. At each mount point they run by priority; those of equal priority in this order."""
     limits: Limits
     """Time limits for plugins."""
-    loss: Union[Loss1CrossEntropy, Loss1BinaryCrossEntropy, Loss1Mse, Loss1L1, Loss1Huber, None]
+    loss: Union[Literal['cross-entropy', 'binary-cross-entropy', 'mse', 'l1', 'huber', 'given'], Loss12CrossEntropy, Loss12BinaryCrossEntropy, Loss12Mse, Loss12L1, Loss12Huber, Loss12Given, None]
     """The loss. Default: cross entropy for classes, mean squared error for numeric targets."""
     metrics: Union[List[Union[Literal['accuracy', 'top-k', 'precision', 'recall', 'f1', 'confusion-matrix', 'perplexity', 'bits-per-byte', 'mae', 'rmse', 'r2', 'binary-accuracy'], MetricsItem2Accuracy, MetricsItem2TopK, MetricsItem2Precision, MetricsItem2Recall, MetricsItem2F1, MetricsItem2ConfusionMatrix, MetricsItem2Perplexity, MetricsItem2BitsPerByte, MetricsItem2Mae, MetricsItem2Rmse, MetricsItem2R2, MetricsItem2BinaryAccuracy]], None]
     """The metrics of every phase. Default: accuracy for classes, also perplexity for text, and mean absolute and
@@ -89,8 +89,8 @@ class DataIdx(TypedDict, total=False):
     """Path of the file with the images: bytes of rank 3 (count, height, width) or 4 (count, channels, height,
     width)."""
     kind: Literal['idx']
-    labels: str
-    """Path of the file with their labels: bytes of rank 1."""
+    labels: Union[str, None]
+    """Path of the file with their labels: bytes of rank 1. Without targets there needs to be none."""
     memory: Literal['auto', 'whole', 'on-demand']
     """Whether images are read before training or when a batch needs them."""
     normalise: Union[Literal['computed', 'none'], DataIdxNormalise2]
@@ -100,10 +100,14 @@ class DataIdx(TypedDict, total=False):
     """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
     stratified: bool
     """Whether a `count` or `fraction` keeps the class proportions of the files."""
+    targets: Literal['classes', 'none']
+    """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataIdxTest, None]
     """Test data: a part of these files or separate files."""
     val: Union[DataIdxVal, None]
     """Validation data: a part of these files or separate files."""
+    views: List[DataIdxViewsItem]
+    """Views of each training image, in place of augmentation: rows of a batch of their own."""
 
 
 class DataIdxAugment(TypedDict, total=False):
@@ -136,6 +140,8 @@ class DataIdxAugmentColour(TypedDict, total=False):
     from 1 − `contrast` to 1 + `contrast`."""
     hue: float
     """Maximum shift of the hue in both directions, as a fraction of the colour circle. Needs three channels."""
+    probability: float
+    """Probability with which an image is changed."""
     saturation: float
     """Maximum change of the saturation: the distance from a pixel's brightness is multiplied by a factor from 1 −
     `saturation` to 1 + `saturation`. Needs three channels."""
@@ -229,6 +235,58 @@ class DataIdxVal(TypedDict, total=False):
     """Path of the file with their labels."""
 
 
+class DataIdxViewsItem(TypedDict, total=False):
+    """Some views of each training sample: images that are drawn from it at random in the same way."""
+    blur: Union[DataIdxViewsItemBlur, None]
+    """Gaussian blur."""
+    colour: Union[DataIdxAugmentColour, None]
+    """Random brightness, contrast, saturation and hue."""
+    count: int
+    """Number of such views."""
+    crop: Union[DataIdxViewsItemCrop, None]
+    """A random rectangle of the image, resized to the view's size."""
+    flip: Union[Literal['horizontal', 'vertical'], None]
+    """Random flip."""
+    flip_probability: float
+    """Probability of the flip."""
+    grey: Union[DataIdxViewsItemGrey, None]
+    """All channels become the brightness. Needs three channels."""
+    size: Union[List[int], None]
+    """Height and width in pixels, the same for all views. Default: those of the images."""
+    solarise: Union[DataIdxViewsItemSolarise, None]
+    """Bright pixels are inverted."""
+
+
+class DataIdxViewsItemBlur(TypedDict, total=False):
+    """Gaussian blur."""
+    probability: float
+    """Probability with which a view is blurred."""
+    sigma: List[float]
+    """Smallest and largest standard deviation in pixels."""
+
+
+class DataIdxViewsItemCrop(TypedDict, total=False):
+    """A random rectangle of the image, resized to the view's size."""
+    aspect: List[float]
+    """Smallest and largest ratio of width to height."""
+    scale: List[float]
+    """Smallest and largest area, as fractions of the image's, above 0."""
+
+
+class DataIdxViewsItemGrey(TypedDict, total=False):
+    """All channels become the brightness. Needs three channels."""
+    probability: float
+    """Probability with which a view is grey."""
+
+
+class DataIdxViewsItemSolarise(TypedDict, total=False):
+    """Bright pixels are inverted."""
+    probability: float
+    """Probability with which a view is solarised."""
+    threshold: float
+    """Smallest pixel that is inverted, from 0 to 255."""
+
+
 class DataCifar(TypedDict, total=False):
     """CIFAR-10 or CIFAR-100 in the binary version."""
     augment: DataIdxAugment
@@ -246,12 +304,16 @@ class DataCifar(TypedDict, total=False):
     """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
     stratified: bool
     """Whether a `count` or `fraction` keeps the class proportions of the training set."""
+    targets: Literal['classes', 'none']
+    """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataCifarTest, None]
     """Test data: a part of the training set or a separate file. Default: the test set."""
     val: Union[DataCifarVal, None]
     """Validation data: a part of the training set or a separate file."""
     version: Literal[10, 100]
     """Version of CIFAR, 10 or 100."""
+    views: List[DataIdxViewsItem]
+    """Views of each training image, in place of augmentation: rows of a batch of their own."""
 
 
 class DataCifarTest(TypedDict, total=False):
@@ -306,10 +368,14 @@ class DataImageFolder(TypedDict, total=False):
     """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
     stratified: bool
     """Whether a `count` or `fraction` keeps the class proportions of the directory."""
+    targets: Literal['classes', 'none']
+    """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataImageFolderTest, None]
     """Test data: a part of these images or a separate directory with the same classes."""
     val: Union[DataImageFolderVal, None]
     """Validation data: a part of these images or a separate directory with the same classes."""
+    views: List[DataIdxViewsItem]
+    """Views of each training image, in place of augmentation: rows of a batch of their own."""
 
 
 class DataImageFolderTest(TypedDict, total=False):
@@ -351,12 +417,16 @@ class DataSyntheticDigits(TypedDict, total=False):
     """Amplitude of the noise on each pixel, from 0 to 1 of full brightness."""
     size: int
     """Width and height in pixels."""
+    targets: Literal['classes', 'none']
+    """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: int
     """Number of test samples; 0 for no test."""
     train: int
     """Number of training samples."""
     val: int
     """Number of validation samples; 0 for no validation."""
+    views: List[DataIdxViewsItem]
+    """Views of each training sample: rows of a batch of their own."""
 
 
 class DataCsv(TypedDict, total=False):
@@ -407,7 +477,7 @@ class DataCsv(TypedDict, total=False):
     stratified: bool
     """Whether a `count` or `fraction` keeps the class proportions of the file."""
     target: Union[str, List[str]]
-    """Column to predict, or several numeric ones."""
+    """Column to predict, or several numeric ones; `[]` for none, where only a loss that hooks give will do."""
     target_kind: Union[Literal['classes', 'numbers'], None]
     """Whether targets are classes or numbers. Default: numbers if the column has only numbers."""
     target_scaling: Union[Literal['standard', 'log', 'log1p'], None]
@@ -900,7 +970,7 @@ class Limits(TypedDict, total=False):
     """A hook's call that takes longer than this causes a warning."""
 
 
-class Loss1CrossEntropy(TypedDict, total=False):
+class Loss12CrossEntropy(TypedDict, total=False):
     """Cross entropy between a logit per class and the target class."""
     class_weights: Union[Literal['balanced'], List[float], dict, None]
     """Weights of the classes: a list in the order of the classes, an object by their names, or `'balanced'`.
@@ -913,28 +983,34 @@ class Loss1CrossEntropy(TypedDict, total=False):
     """Fraction of the target distribution spread over all classes, from 0 to below 1."""
 
 
-class Loss1BinaryCrossEntropy(TypedDict, total=False):
+class Loss12BinaryCrossEntropy(TypedDict, total=False):
     """Binary cross entropy of a logit per target that is 0 (no) or 1 (yes), or a probability."""
     kind: Literal['binary-cross-entropy']
     pos_weight: Union[List[float], None]
     """Weight of yes against no, above 0, for each target. Default: 1."""
 
 
-class Loss1Mse(TypedDict, total=False):
+class Loss12Mse(TypedDict, total=False):
     """Mean squared error."""
     kind: Literal['mse']
 
 
-class Loss1L1(TypedDict, total=False):
+class Loss12L1(TypedDict, total=False):
     """Mean absolute error."""
     kind: Literal['l1']
 
 
-class Loss1Huber(TypedDict, total=False):
+class Loss12Huber(TypedDict, total=False):
     """Huber loss: quadratic for small errors, linear for large ones."""
     delta: float
     """Absolute error above which the loss is linear, above 0."""
     kind: Literal['huber']
+
+
+class Loss12Given(TypedDict, total=False):
+    """What a hook gives for each batch, with its gradient, such as those of self-supervised learning. For any
+    targets."""
+    kind: Literal['given']
 
 
 class MetricsItem2Accuracy(TypedDict, total=False):

@@ -186,6 +186,13 @@ pub(super) const PAGES: [Page; 6] = [
                 ),
             ),
             (
+                "sconce board [DIR] [--export FILE]",
+                Runs(
+                    &["sconce board runs --export board.html"],
+                    &["in board.html"],
+                ),
+            ),
+            (
                 "sconce probe RUN [--module NAME] [--json]",
                 NotHere("`tests/it/views.rs` measures a model's features"),
             ),

@@ -344,20 +344,25 @@ fn differences(runs: &[PastRun]) -> BTreeMap<String, Vec<Value>> {
         .iter()
         .map(|run| json_path::leaves(&run.manifest))
         .collect();
-    let paths: BTreeSet<&String> = flat.iter().flat_map(BTreeMap::keys).collect();
+    differing(&flat.iter().collect::<Vec<_>>())
+}
+
+/// Paths at which manifests, given by their leaves, differ, with the value in each of them; null where it has none.
+pub(in crate::cli) fn differing(
+    manifests: &[&BTreeMap<String, Value>],
+) -> BTreeMap<String, Vec<Value>> {
+    let paths: BTreeSet<&String> = manifests.iter().flat_map(|leaves| leaves.keys()).collect();
     let mut differences = BTreeMap::new();
     for path in paths {
         // These identify the run rather than configure it.
         if matches!(path.as_str(), "name" | "output") {
             continue;
         }
-        let values: Vec<Value> = flat
-            .iter()
-            .map(|leaves| leaves.get(path).cloned().unwrap_or(Value::Null))
-            .collect();
-        let first = values.first();
-        if values.iter().any(|value| Some(value) != first) {
-            differences.insert(path.clone(), values);
+        let value = |leaves: &&BTreeMap<String, Value>| leaves.get(path).cloned();
+        let first = manifests.first().and_then(|leaves| leaves.get(path));
+        if manifests.iter().any(|leaves| leaves.get(path) != first) {
+            let values = manifests.iter().map(value).map(Option::unwrap_or_default);
+            differences.insert(path.clone(), values.collect());
         }
     }
     differences

@@ -10,7 +10,7 @@ use crate::cli::show::{number, output};
 use crate::exit;
 
 /// How many levels of subdirectories are searched for runs.
-const DEPTH: usize = 4;
+pub(in crate::cli) const DEPTH: usize = 4;
 
 /// Arguments of `sconce runs`.
 #[derive(Debug, Args)]

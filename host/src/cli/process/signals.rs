@@ -59,7 +59,7 @@ fn handle(interrupt: &Interrupt, signal: crate::run::StopSignal) {
 /// Whether this process ignores a signal.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "asks the system")]
-pub(super) fn is_ignored(signal: i32) -> bool {
+pub(in crate::cli) fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` consists of integers and pointers, for which all zeros are valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: with a null new action the call only reads, and it writes the old one to `action`,

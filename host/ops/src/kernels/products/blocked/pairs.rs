@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::kernels::products::tile::{strips, tile_columns, transpose, transpose_strip};
-use crate::kernels::{Matrix, PANEL, write_rows, written, zeros};
+use crate::kernels::{Matrix, write_rows, written, zeros};
 use crate::vectorised;
 
 /// Bits of what an element becomes: rounded to the nearest, ties to even; denormal numbers become 0, and NaN is quiet.
@@ -45,30 +45,59 @@ vectorised! {
 }
 
 vectorised! {
-    /// The words of two lines, number by number.
-    fn across(first: &[f32], second: &[f32], to: &mut [f32]) {
-        for (to, (&first, &second)) in to.iter_mut().zip(first.iter().zip(second)) {
-            *to = word(first, second);
+    /// The words of pairs of lines of the same length, `step` apart, each pair's `wide` words after the one before.
+    fn across(from: &[f32], step: usize, depth: usize, length: usize, wide: usize, to: &mut [f32]) {
+        let dims = (depth, wide);
+        match length {
+            32 => lines::<32>(from, step, dims, to),
+            16 => lines::<16>(from, step, dims, to),
+            12 => lines::<12>(from, step, dims, to),
+            11 => lines::<11>(from, step, dims, to),
+            10 => lines::<10>(from, step, dims, to),
+            6 => lines::<6>(from, step, dims, to),
+            5 => lines::<5>(from, step, dims, to),
+            _ => {
+                for (first, to) in (0..depth).step_by(2).zip(to.chunks_exact_mut(wide)) {
+                    for (place, to) in to.iter_mut().take(length).enumerate() {
+                        let second = first + 1 < depth;
+                        let second = if second { from[(first + 1) * step + place] } else { 0.0 };
+                        *to = word(from[first * step + place], second);
+                    }
+                }
+            }
         }
     }
 }
 
-/// The words of pairs of lines of the same length, `step` apart, each pair's `wide` words after the one before.
-fn lines(from: &[f32], step: usize, (depth, length): (usize, usize), wide: usize, to: &mut [f32]) {
-    let none = [0.0; MOST_COLUMNS];
+/// [`across`] for lines of a length that the compiler knows.
+#[inline(always)]
+fn lines<const LENGTH: usize>(
+    from: &[f32],
+    step: usize,
+    (depth, wide): (usize, usize),
+    to: &mut [f32],
+) {
+    let none = [0.0; LENGTH];
     for (first, to) in (0..depth).step_by(2).zip(to.chunks_exact_mut(wide)) {
-        let line = |place: usize| &from[place * step..][..length];
+        let line = |place: usize| {
+            from.get(place * step..)
+                .and_then(<[f32]>::first_chunk::<LENGTH>)
+        };
         let second = if first + 1 < depth {
             line(first + 1)
         } else {
-            &none[..length]
+            Some(&none)
         };
-        across(line(first), second, to);
+        let (Some(first), Some(second), Some(to)) =
+            (line(first), second, to.first_chunk_mut::<LENGTH>())
+        else {
+            return;
+        };
+        for place in 0..LENGTH {
+            to[place] = word(first[place], second[place]);
+        }
     }
 }
-
-/// Most columns of a panel, or rows of a strip.
-const MOST_COLUMNS: usize = PANEL;
 
 /// Packs some rows and elements along the depth of a left matrix into strips of words.
 pub(super) fn pack_strips(
@@ -93,7 +122,7 @@ pub(super) fn pack_strips(
             continue;
         }
         assert!(left.row_step == 1, "a matrix of other strides is packed");
-        lines(from, left.column_step, (depth.len(), height), height, to);
+        across(from, left.column_step, depth.len(), height, height, to);
     }
 }
 
@@ -116,7 +145,7 @@ pub(super) fn pack_panels<'a>(
         let from = &from[first * right.column_step..];
         let to = zeros(to);
         if right.column_step == 1 {
-            lines(from, right.row_step, (depth, count), wide, to);
+            across(from, right.row_step, depth, count, wide, to);
             return to;
         }
         assert!(right.row_step == 1, "a matrix of other strides is packed");
