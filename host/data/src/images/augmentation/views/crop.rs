@@ -112,7 +112,7 @@ pub(super) fn resized(
 struct Weights {
     firsts: Vec<usize>,
     /// As many for each new pixel; those beyond what it covers are 0.
-    weights: Vec<f32>,
+    values: Vec<f32>,
     each: usize,
 }
 
@@ -124,7 +124,7 @@ impl Weights {
         let each = 2 * reach.ceil() as usize + 1;
         let mut all = Weights {
             firsts: Vec::with_capacity(to),
-            weights: Vec::with_capacity(to * each),
+            values: Vec::with_capacity(to * each),
             each,
         };
         for place in 0..to {
@@ -141,7 +141,7 @@ impl Weights {
             let sum: f64 = (first..first + each).map(weight).sum();
             all.firsts.push(first);
             let weights = (first..first + each).map(|pixel| (weight(pixel) / sum) as f32);
-            all.weights.extend(weights);
+            all.values.extend(weights);
         }
         all
     }
@@ -150,6 +150,6 @@ impl Weights {
         self.firsts
             .iter()
             .copied()
-            .zip(self.weights.chunks_exact(self.each))
+            .zip(self.values.chunks_exact(self.each))
     }
 }

@@ -21,8 +21,8 @@ use crop::Rectangle;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Views {
     seed: u64,
-    /// One for each view.
-    views: Vec<ViewConfig>,
+    /// How each is drawn.
+    each: Vec<ViewConfig>,
     /// Channels, height and width of a view.
     shape: [usize; 3],
     /// Whether they are the same in all epochs.
@@ -47,7 +47,7 @@ impl Views {
             .collect();
         Ok((!views.is_empty()).then_some(Views {
             seed,
-            views,
+            each: views,
             shape,
             are_fixed: false,
         }))
@@ -95,7 +95,7 @@ impl Views {
 
     /// Returns the number of views of each sample.
     pub(crate) fn count(&self) -> usize {
-        self.views.len()
+        self.each.len()
     }
 
     /// Writes a view of a sample in an epoch to `into`, whose contents are replaced.
@@ -111,7 +111,7 @@ impl Views {
         let epoch = if self.are_fixed { 0 } else { epoch };
         let key = u64::from(index) | (view as u64) << 32;
         let stream = |purpose| random::stream(self.seed, purpose, epoch, key);
-        let Some(view) = self.views.get(view) else {
+        let Some(view) = self.each.get(view) else {
             return;
         };
         let rectangle = match view.crop {

@@ -76,7 +76,7 @@ fn rectangles_have_the_areas_and_ratios_that_are_configured() {
         tops.push(rows.start);
         areas.push(area);
     }
-    assert!(tops.iter().any(|top| *top == 0) && tops.iter().any(|top| *top > 30));
+    assert!(tops.contains(&0) && tops.iter().any(|top| *top > 30));
     let mean = areas.iter().sum::<f64>() / 300.0;
     assert!((mean - 0.35).abs() < 0.02, "{mean}");
     // Of a line nothing has such a ratio: as much of it as has.
