@@ -51,8 +51,10 @@ def curve(draw, rate):
 
 
 def make_runs(place, real):
-    """A real run, one with a hostile name, a sweep and others, of which the last is running."""
+    """A real run, one with a hostile name, a sweep and others, of which the last has not ended. Returns the directory of that, and the
+    sweep's learning rates and best losses."""
     draw = random.Random(7)
+    trials = []
     shutil.copytree(real, place / "trained", symlinks=True)
     template = json.loads((real / "manifest.json").read_text())
     names = ["trained"] + [f"sweep/{n:04}" for n in range(1, TRIALS + 1)]
@@ -67,6 +69,8 @@ def make_runs(place, real):
         manifest["train"].update(batch_size=batch, epochs=EPOCHS)
         (run / "manifest.json").write_text(json.dumps(manifest))
         losses = curve(draw, rate)
+        if path.startswith("sweep/"):
+            trials.append((rate, min(losses)))
         for phase, factor in [("train", 0.9), ("val", 1.0)]:
             rows = [f"{e},{e * 100},{e * 100},{rate},{loss * factor},{1 / (1 + loss)}" for e, loss in enumerate(losses, 1)]
             (run / f"{phase}.csv").write_text("epoch,iteration,update,learning_rate,loss,accuracy\n" + "\n".join(rows) + "\n")
@@ -79,7 +83,18 @@ def make_runs(place, real):
     classes = [f"class {n}" for n in range(8)]
     rows = [",".join([name] + [str(draw.randrange(90) if n == m else draw.randrange(6)) for m in range(8)]) for n, name in enumerate(classes)]
     (place / "trained/confusion-val.csv").write_text("true \\ predicted," + ",".join(classes) + "\n" + "\n".join(rows) + "\n")
-    return place / names[-1]
+    return place / names[-1], trials
+
+
+def importance(pairs, groups=8):
+    """Epsilon squared of ranks in groups of equal size, and Spearman's rank correlation, of values without ties; less is better."""
+    count = len(pairs)
+    ranks = [{value: rank for rank, value in enumerate(sorted(values))} for values in zip(*pairs)]
+    points = [(ranks[0][a], ranks[1][b]) for a, b in pairs]
+    squares = lambda values: sum((value - sum(values) / len(values)) ** 2 for value in values)
+    within = sum(squares([b for a, b in points if a * groups // count == group]) for group in range(groups))
+    all_ranks = squares([b for _, b in points])
+    return 1 - within / (count - groups) / (all_ranks / (count - 1)), 6 * sum((a - b) ** 2 for a, b in points) / (count * (count**2 - 1)) - 1
 
 
 class Page:
@@ -204,7 +219,7 @@ def keyboard(page, address, directory):
     page.check("keyboard", reading.startswith("epoch 2: "), f"the chart reads {reading!r}")
 
 
-def contents(page, address, directory):
+def contents(page, address, directory, trials):
     page.open(address, 1280, "light")
     page.get("document.getElementById('filter').value = 'onerror'; document.getElementById('filter').dispatchEvent(new Event('input'))")
     page.until("the hostile run", "document.querySelectorAll('#runs tbody tr').length === 1")
@@ -227,8 +242,12 @@ def contents(page, address, directory):
     page.get("document.getElementById('filter').value = ''; document.getElementById('sweep').value = 'sweep'; document.getElementById('sweep').dispatchEvent(new Event('change'))")
     page.until("the sweep's trials", f"document.querySelector('#pages span').textContent.endsWith('of {TRIALS}')")
     page.until("its importance", "document.querySelector('#sweeps p')?.textContent.includes('64 runs')")
-    first = page.get("document.querySelector('#sweeps tbody th').textContent")
-    page.check("sweep", first == "optimizer.learning_rate", f"{first} is the most important")
+    rated = page.get("Object.fromEntries([...document.querySelectorAll('#sweeps tbody tr')].map(r => [r.cells[0].textContent, [r.cells[1].textContent, r.cells[3].textContent]]))")
+    size, rank = importance(trials)
+    expected = [f"{size:.2f}", f"{rank:+.2f}"]
+    found = rated.get("optimizer.learning_rate")
+    page.check("sweep", found == expected, f"the importance of the learning rate is {found}, and should be {expected}")
+    page.browser.picture(directory / "board-sweep.png")
 
 
 def liveness(page, address, running):
@@ -256,7 +275,7 @@ def exported(page, sconce, directory):
 
 def main():
     program, sconce, real, directory = sys.argv[1], *(pathlib.Path(argument).resolve() for argument in sys.argv[2:5])
-    running = make_runs(directory / "runs", real)
+    running, trials = make_runs(directory / "runs", real)
     server = subprocess.Popen([sconce, "board", directory / "runs"], stdout=subprocess.PIPE, text=True)
     try:
         address = server.stdout.readline().split()[-1]
@@ -268,7 +287,7 @@ def main():
             times(page)
             appearance(page, address, directory)
             keyboard(page, address, directory)
-            contents(page, address, directory)
+            contents(page, address, directory, trials)
             liveness(page, address, running)
             page.note("scripts", page.problems())
             exported(page, sconce, directory)

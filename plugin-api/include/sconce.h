@@ -607,6 +607,30 @@ typedef struct sconce_ranks_table {
                      sconce_error *error);
 } sconce_ranks_table;
 
+/* Forward passes of the model on the batch, without gradient and with parameters that hooks choose. They are run
+ * before the call returns, and legal at `before_iter` alone: later the batch's own pass refers to the parameters. */
+#define SCONCE_FORWARD_ID "sconce.forward/1"
+typedef struct sconce_forward_table {
+  /* Runs the model on a view of the batch, and publishes a module's output for the batch, under `name`. The
+   * parameters are those of the published set `set` (tensors `SET/PARAMETER`; what it lacks is the model's own), or
+   * the current ones if it is empty. A batch of several views has their samples one view after the other; `view` is
+   * an index, or `ForwardTable::WHOLE` (`SCONCE_WHOLE`). `module` is a name, empty for the last. `mode` is the
+   * number of a `ForwardMode`. No hook is called meanwhile, and nothing else of the run changes. What this call of
+   * the hook has written to tensors may not be seen yet. */
+  uint32_t (*run)(const void *context, sconce_text set, uint32_t view, sconce_text module, uint32_t mode,
+                  sconce_text name, sconce_error *error);
+} sconce_forward_table;
+
+/* The loss of the batch, given at `after_forward` in the place of the task's: what a manifest with `"loss": "given"`
+ * needs in each batch, of evaluations too. Hooks that give it run on all ranks. */
+#define SCONCE_GIVEN_LOSS_ID "sconce.given-loss/1"
+typedef struct sconce_given_loss_table {
+  /* Sets the batch's loss, a mean over its samples, and its gradient with respect to the batch's `outputs`. The
+   * gradient has the outputs' shape, or one dimension with as many elements in row-major order; `f32` or `f64`,
+   * contiguous, and copied. It is looked at in training alone, and may be empty otherwise. */
+  uint32_t (*set)(const void *context, double value, const sconce_tensor *gradient, sconce_error *error);
+} sconce_given_loss_table;
+
 /* ---- Transports: a table of the plugin's, answered by its `query` ---- */
 
 /* Moves bytes between the processes of a run, its ranks. All lengths and offsets are in bytes; a list of offsets has one

@@ -86,7 +86,7 @@ impl Board {
 
     fn send(&self, head: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connected");
-        let patience = Duration::from_secs(60);
+        let patience = Duration::from_mins(1);
         stream.set_read_timeout(Some(patience)).expect("set");
         stream.write_all(head.as_bytes()).expect("sent");
         stream
@@ -322,14 +322,14 @@ fn changes_arrive_and_a_signal_ends_it() {
 #[test]
 fn a_page_in_a_file_has_all_of_it() {
     let place = place();
-    place
-        .sconce(&["board", "runs", "--export", "page.html"])
-        .expect(0, &["3 runs in page.html"]);
+    let export = ["board", "runs", "--export", "page.html"];
+    let said = place.sconce(&export).expect(0, &[]).stdout;
+    assert_eq!(said, "3 runs in page.html\n");
     let page = place.read("page.html");
     let (_, data) = page.split_once("id=\"data\">").expect("data");
     let (data, _) = data.split_once("</script>").expect("an end");
     let data: Value = serde_json::from_str(data).expect("JSON");
-    assert_eq!(data["runs"]["name"][0], HOSTILE);
+    assert_eq!(data["runs"]["runs"]["name"][0], HOSTILE);
     assert_eq!(
         data["curves"]["sweep/0001"]["val/loss"]["value"],
         json!([2.0, 0.5, 0.75])

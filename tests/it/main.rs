@@ -4,9 +4,12 @@
 //! |---|---|
 //! | `adapters` | adapters beside a model that is held: the same bits after an interruption, merged and used |
 //! | `averages` | `ema` and `swa` average what their formulas say |
+//! | `given_loss` | losses that hooks give train as the host's own, and passes with other parameters |
+//! | `self_supervised` | teachers, queues and centres have the same bits on ranks, apart and after a resume |
 //! | `tensors` | hooks read and change tensors where they may, without a copy |
 //! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
 //! | `order` | which mount points are called, in which order, with which counters |
+//! | `outputs_in_parts` | many logits are computed in parts, with the bits of all at once |
 //! | `outside_input` | a checkpoint from elsewhere, or a path with `~`, touches nothing outside the run |
 //! | `requests` | what hooks ask for is served, or refused with a reason |
 //! | `arguments` | wrong arguments are refused in the same words in every language and process |
@@ -145,6 +148,7 @@ mod museum;
 mod mutations;
 mod named_checkpoints;
 mod order;
+mod outputs_in_parts;
 mod outside_input;
 mod plugins;
 mod precision;

@@ -133,12 +133,12 @@ fn methods_without_a_teacher_train_and_say_what_they_lack() {
     place(&manifest(json!("simclr"), 1))
         .sconce(&["check", "manifest.json"])
         .expect(
-            2,
+            3,
             &["at least 2 views of each training sample are compared, and the data have 1"],
         );
     let mut validated = manifest(json!("simclr"), 2);
     validated["data"]["val"] = json!(8);
     place(&validated)
         .sconce(&["check", "manifest.json"])
-        .expect(2, &["leave out the data for them (`val`)"]);
+        .expect(3, &["leave out the data for them (`val`)"]);
 }

@@ -80,6 +80,9 @@ pub use operations::finite::is_finite;
 pub use operations::linear::{linear, linear_then, linear_with};
 pub use operations::losses::cross_entropy::{cross_entropy, cross_entropy_on_device};
 pub use operations::losses::given::given_loss;
+pub use operations::losses::linear_cross_entropy::{
+    LinearParameters, is_in_parts, linear_cross_entropy,
+};
 pub use operations::losses::squared_error::mean_squared_error;
 pub use operations::pool::pool2d;
 pub use operations::pool::upsample::upsample2d;

@@ -7,12 +7,12 @@ use crate::{Phase, Point};
 /// Forward passes of the model on the batch, without gradient and with parameters that hooks choose. They are run before the call
 /// returns, and legal at `before_iter` alone: later the batch's own pass refers to the parameters.
 #[extension("sconce.forward/1")]
-pub trait ForwardPasses {
+pub trait Forward {
     /// Runs the model on a view of the batch, and publishes a module's output for the batch, under `name`.
     ///
     /// The parameters are those of the published set `set` (tensors `SET/PARAMETER`; what it lacks is the model's own), or the current
     /// ones if it is empty. A batch of several views has their samples one view after the other; `view` is an index, or
-    /// [`ForwardPassesTable::WHOLE`]. `module` is a name, empty for the last. `mode` is the number of a [`ForwardMode`]. No hook is called
+    /// [`ForwardTable::WHOLE`] (`SCONCE_WHOLE`). `module` is a name, empty for the last. `mode` is the number of a [`ForwardMode`]. No hook is called
     /// meanwhile, and nothing else of the run changes. What this call of the hook has written to tensors may not be seen yet.
     #[wrapped]
     #[changes]
@@ -20,7 +20,7 @@ pub trait ForwardPasses {
     -> Result<(), Refusal>;
 }
 
-impl ForwardPassesTable {
+impl ForwardTable {
     /// As a view: all of them.
     pub const WHOLE: u32 = u32::MAX;
 }

@@ -78,11 +78,11 @@ pub use values::Keep;
 pub use vectors::{Change, Combination, LentVectors, Reduction, VectorsAbi};
 #[cfg(feature = "host")]
 pub use {
-    forward::ForwardPassesLocal,
+    forward::ForwardLocal,
     metrics::MetricsLocal,
     ranks::RanksLocal,
     tensors::TensorsLocal,
-    travelling::{Answer, Forward, Travels},
+    travelling::{Answer, Forwards, Travels},
     values::ValuesLocal,
 };
 
@@ -217,7 +217,7 @@ macro_rules! extensions {
 extensions! {
     claims: Claims ClaimsTable ClaimsClient [ClaimsCall 'a],
     device: Device DeviceTable DeviceClient,
-    forward: ForwardPasses ForwardPassesTable ForwardPassesClient [ForwardPassesCall 'a],
+    forward: Forward ForwardTable ForwardClient [ForwardCall 'a],
     given_loss: GivenLoss GivenLossTable GivenLossClient,
     gpu: Gpu GpuTable GpuClient,
     log: Log LogTable LogClient [LogCall 'a],

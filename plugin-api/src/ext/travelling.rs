@@ -41,7 +41,7 @@ pub trait Travels<'a>: Sized {
 }
 
 /// Sends calls of an isolated hook to the host.
-pub trait Forward {
+pub trait Forwards {
     /// Waits for the answer.
     fn ask<'s, R: Travels<'s>>(&'s self, call: HostCall<'_>) -> R;
 

@@ -4,7 +4,7 @@ use super::At;
 use super::moment::{GivesLoss, Moment, RunsForward};
 use crate::Result;
 use crate::error::outcome;
-use crate::ext::{ForwardMode, ForwardPassesTable, TensorAbi};
+use crate::ext::{ForwardMode, ForwardTable, TensorAbi};
 use crate::tensor::Element;
 
 /// A forward pass of the model on the batch: with which parameters, on which views, and which module's output is wanted.
@@ -85,7 +85,7 @@ impl<M: Moment> At<'_, M> {
         M: RunsForward,
     {
         let passes = self.host.forward()?;
-        let view = pass.view.unwrap_or(ForwardPassesTable::WHOLE);
+        let view = pass.view.unwrap_or(ForwardTable::WHOLE);
         outcome(passes.run(pass.set, view, pass.module, pass.mode as u32, name))
     }
 

@@ -85,7 +85,7 @@ fn generated(table: &Declaration) -> Layout {
         .id
         .trim_start_matches("sconce.")
         .trim_end_matches("/1");
-    let c = format!("sconce_{name}_table");
+    let c = format!("sconce_{}_table", name.replace('-', "_"));
     let mut assertions = whole(&c, table.size, align_of::<fn()>());
     for (field, offset) in table.fields {
         let _ = writeln!(
@@ -93,8 +93,14 @@ fn generated(table: &Declaration) -> Layout {
             "CHECK(offset_of_{c}__{field}, offsetof({c}, {field}) == {offset})"
         );
     }
-    let first = name.chars().next().map(|first| first.to_ascii_uppercase());
-    let rust: String = first.into_iter().chain(name.chars().skip(1)).collect();
+    let capital = |word: &str| {
+        let first = word.chars().next().map(|first| first.to_ascii_uppercase());
+        first
+            .into_iter()
+            .chain(word.chars().skip(1))
+            .collect::<String>()
+    };
+    let rust: String = name.split('-').map(capital).collect();
     Layout {
         rust: format!("{rust}Table"),
         c,

@@ -1,6 +1,6 @@
 //! The `barlow-twins` hook: both views are to say the same in each column, and each column something else.
 //!
-//! Zbontar, Jing, Misra, LeCun and Deny, "Barlow Twins: Self-Supervised Learning via Redundancy Reduction", 2021.
+//! Zbontar, Jing, Misra, `LeCun` and Deny, "Barlow Twins: Self-Supervised Learning via Redundancy Reduction", 2021.
 
 use sconce_plugin_api::prelude::*;
 

@@ -91,14 +91,14 @@ impl Hook for Moco {
 
     fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         let (loss, teacher, queue) = (&mut self.loss, &mut self.teacher, &self.queue);
-        let (place, keys, parts) = (&self.place, &mut self.keys, &mut self.parts);
+        let (keys, parts) = (&mut self.keys, &mut self.parts);
         let compute = |task: &TaskView<'_>, outputs: Rows<'_>, _, gradient: &mut [f32]| {
             let (theirs, width) = teacher.outputs(task)?;
             let (first, second) = theirs.split_at(theirs.len() / 2);
             keys.clear();
             keys.extend_from_slice(second);
             keys.extend_from_slice(first);
-            let queued = queue.keys(place, task)?;
+            let queued = queue.keys(task, width)?;
             let value = loss.compute(
                 outputs,
                 Rows::new(keys, width)?,
@@ -153,8 +153,7 @@ mod tests {
         let config = json!({"queue": 20, "momentum": 0.5});
         let seen = run().drive::<Moco>(config.clone())?;
         let losses: Vec<f64> = seen.losses().iter().map(|loss| loss.value).collect();
-        // Without negatives nothing can be confused.
-        assert!(losses[0].abs() < 1e-12 && losses[1] > 0.1, "{losses:?}");
+        assert!(losses.iter().all(|loss| *loss > 0.1), "{losses:?}");
         let of = |name: &str| {
             let changes = seen.changes().iter();
             changes.filter(|change| change.name == name).count()

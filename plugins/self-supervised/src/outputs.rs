@@ -31,7 +31,7 @@ impl LossGiver {
         let rows = Rows::new(&values, width)?;
         self.gradient.clear();
         self.gradient.resize(values.len(), 0.0);
-        let value = compute(&**task, rows, samples, &mut self.gradient)?;
+        let value = compute(task, rows, samples, &mut self.gradient)?;
         if !task.ranks().is_repeated() {
             watch.note(&values, width, value);
         }
@@ -52,13 +52,11 @@ pub(crate) fn table<'view>(tensor: &Tensor<'view>) -> Result<(Cow<'view, [f32]>,
         );
     };
     let width = usize::try_from(width).unwrap_or_default();
-    match tensor.dtype() {
-        Some(DType::F32) => Ok((tensor.to_contiguous::<f32>()?, width)),
-        _ => {
-            let values = tensor.values()?.map(|value| value as f32);
-            Ok((values.collect(), width))
-        }
+    if let Some(DType::F32) = tensor.dtype() {
+        return Ok((tensor.to_contiguous::<f32>()?, width));
     }
+    let values = tensor.values()?.map(|value| value as f32);
+    Ok((values.collect(), width))
 }
 
 /// Checks at a hook's creation that the data have enough views, and that there are no phases without.

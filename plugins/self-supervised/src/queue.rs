@@ -8,11 +8,10 @@ use sconce_plugin_api::prelude::*;
 use crate::collapse::length;
 use crate::outputs::table;
 
-/// Where the queue is written to next, and how full it is.
+/// Where the queue is written to next.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct QueuePlace {
     next: u64,
-    filled: u64,
 }
 
 /// A queue of one hook.
@@ -20,6 +19,7 @@ pub(crate) struct Queue {
     name: String,
     /// Rows.
     size: u64,
+    seed: u64,
 }
 
 impl Queue {
@@ -30,29 +30,32 @@ impl Queue {
         Ok(Queue {
             name: format!("{}.queue", setup.name()),
             size,
+            seed: setup.seed(),
         })
     }
 
-    /// The keys in it, row by row; none at first.
+    /// The keys in it, row by row: random directions before the first update.
     pub(crate) fn keys<'view>(
         &self,
-        place: &QueuePlace,
         task: &'view TaskView<'_>,
+        width: usize,
     ) -> Result<Cow<'view, [f32]>> {
-        if place.filled == 0 {
-            return Ok(Cow::Borrowed(&[]));
+        let published = task.tensors(Collection::Published);
+        if !published.has(&self.name)? {
+            return Ok(self.begin(width).into());
         }
-        let tensor = task.tensors(Collection::Published).named(&self.name)?;
-        let (values, width) = table(&tensor)?;
-        let filled = usize::try_from(place.filled).unwrap_or(usize::MAX);
-        let count = filled.saturating_mul(width).min(values.len());
-        Ok(match values {
-            Cow::Borrowed(values) => Cow::Borrowed(values.get(..count).unwrap_or_default()),
-            Cow::Owned(mut values) => {
-                values.truncate(count);
-                Cow::Owned(values)
-            }
-        })
+        Ok(table(&published.named(&self.name)?)?.0)
+    }
+
+    /// Random directions, by which there are negatives from the first batch on.
+    fn begin(&self, width: usize) -> Vec<f32> {
+        let rows = usize::try_from(self.size).unwrap_or(usize::MAX);
+        let mut state = self.seed;
+        let numbers = (0..rows.saturating_mul(width)).map(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            uniform(state)
+        });
+        directions(&numbers.collect::<Vec<f32>>(), width)
     }
 
     /// Puts keys, rows of `width` elements, in the place of the oldest.
@@ -67,9 +70,9 @@ impl Queue {
             return Ok(());
         }
         if !task.tensors(Collection::Published).has(&self.name)? {
-            let rows = usize::try_from(self.size).unwrap_or(usize::MAX);
-            let none = vec![0.0_f32; rows.saturating_mul(width)];
-            task.publish_tensor(&self.name, &[rows, width], &none, Keep::Run)?;
+            let begin = self.begin(width);
+            let shape = [begin.len() / width, width];
+            task.publish_tensor(&self.name, &shape, &begin, Keep::Run)?;
         }
         let mut tensor = task.published_tensor_mut(&self.name)?;
         let rows = tensor.as_mut_slice::<f32>()?;
@@ -79,10 +82,18 @@ impl Queue {
                 row.copy_from_slice(key);
             }
             place.next = (place.next + 1) % self.size;
-            place.filled = (place.filled + 1).min(self.size);
         }
         Ok(())
     }
+}
+
+/// A number from -1 to below 1 that looks random: splitmix64 (Steele, Lea and Flood, 2014).
+fn uniform(state: u64) -> f32 {
+    let mut mixed = state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    (mixed >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
 }
 
 /// Most keys.

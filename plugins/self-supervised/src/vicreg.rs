@@ -1,6 +1,6 @@
 //! The `vicreg` hook: both views are to be the same, each column to vary, and no two columns together.
 //!
-//! Bardes, Ponce and LeCun, "VICReg: Variance-Invariance-Covariance Regularization for Self-Supervised Learning", 2022.
+//! Bardes, Ponce and `LeCun`, "`VICReg`: Variance-Invariance-Covariance Regularization for Self-Supervised Learning", 2022.
 
 use sconce_plugin_api::prelude::*;
 

@@ -47,6 +47,7 @@ pub use deferred_metrics::DeferredMetrics;
 pub use exposed::{Exposed, ModuleTensors};
 pub use foreign::{ForeignParameter, ForeignTensor, ForeignTensors};
 pub use forward::{AskedPass, ForwardModel, SetTensor, exchange, tensors_of_set};
+pub use given_loss::GivenLosses;
 pub use gpu::RunGpu;
 pub use host_copies::CopyCosts;
 pub use host_copies::{VARIABLE as HOST_COPIES, always_copies};

@@ -74,7 +74,7 @@ pub struct BridgeState<'run> {
     /// What runs the run's model for hooks, if the loop can; set before hooks are called.
     pub(super) forward: OnceCell<Rc<dyn ForwardModel>>,
     /// The batch's loss that a hook has given.
-    pub(super) given_losses: GivenLosses,
+    pub given_losses: GivenLosses,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
     /// What the call in progress has changed, if it may be undone.
@@ -165,6 +165,12 @@ impl<'run> BridgeState<'run> {
     pub fn set_text(&self, text: impl WritesText + 'static) {
         // Already set: a second call would belong to another run.
         drop(self.text.set(Box::new(text)));
+    }
+
+    /// Sets what runs the model for hooks; must precede the first call of a hook.
+    pub fn set_forward(&self, model: Rc<dyn ForwardModel>) {
+        // Already set: a second call would belong to another run.
+        drop(self.forward.set(model));
     }
 
     /// Sets the record of hooks' calls.

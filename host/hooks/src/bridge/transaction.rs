@@ -100,7 +100,7 @@ mod tests {
     /// Everything that a call can change, as text.
     fn seen(shared: &BridgeState<'_>) -> String {
         let metrics = shared.metrics.borrow();
-        let metrics: Vec<_> = metrics.of(Phase::Val).iter().collect();
+        let metrics: Vec<_> = metrics.of(Phase::Train).iter().collect();
         let values = [&shared.values, &shared.checkpoint_entries].map(|values| {
             let keeps = [Keep::Batch, Keep::Run, Keep::Checkpoint];
             let entries = keeps.map(|keep| format!("{:?}", values.of_kind(keep)));
@@ -146,15 +146,18 @@ mod tests {
         shared.requests.scale_loss(0.5);
         shared.requests.ask(Asked::SkipUpdate, "mine".to_owned());
         shared.claim(&format!("place {round}")).expect("free");
-        shared.give_loss(number, tensor).expect("none is given");
+        let given = shared
+            .given_losses
+            .give(number, Some(tensor), "mine".to_owned());
+        given.expect("none is given");
+        shared.journal.note(|| Change::GivenLoss);
     }
 
     #[test]
     fn a_call_that_is_rolled_back_leaves_everything_as_it_was_and_one_that_is_committed_nothing() {
         let shared = BridgeState::new(&Silent);
         shared.register("mine");
-        shared.enter(None, Phase::Val);
-        shared.take_losses_of_hooks();
+        shared.given_losses.expect();
         shared.publish_metric("old", 1.0).expect("published");
         let tensor = Tensor::zeros(2, DType::F32, &Device::Cpu).expect("a tensor");
         shared.values.set("gap", Keep::Run, None, json("0"));

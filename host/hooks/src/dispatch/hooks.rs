@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sconce_lifecycle::Position;
+use sconce_plugin_api::ext::Readable;
 use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Phase, Point, Priority};
 
@@ -80,6 +81,16 @@ impl HookSpec {
             .as_ref()
             .is_none_or(|phases| phases.contains(&phase));
         self.points.contains(&point) && (is_outside(point) || in_phase)
+    }
+
+    /// Whether it may read a batch's outputs, by their name or among all tensors of the batch, or give a loss that is computed from
+    /// them: it says so, or doesn't say what it reads.
+    pub(super) fn may_read_outputs(&self) -> bool {
+        let parts = [Readable::Outputs, Readable::Batch, Readable::GivenLoss].map(Readable::name);
+        let is_one = |name: &String| parts.contains(&name.as_str());
+        self.reads
+            .as_ref()
+            .is_none_or(|reads| reads.iter().any(is_one))
     }
 
     /// Whether a filter must be evaluated before each call at a point.
@@ -197,5 +208,30 @@ impl LifeEvent {
             epoch: position.epoch,
             iteration: position.iteration,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_say_what_it_reads_may_read_outputs() {
+        let reads = |parts: Option<&[&str]>| HookSpec {
+            reads: parts.map(|parts| parts.iter().map(|&part| part.to_owned()).collect()),
+            ..HookSpec::default()
+        };
+        assert!(reads(None).may_read_outputs());
+        for (part, expected) in [
+            ("outputs", true),
+            ("batch", true),
+            ("given_loss", true),
+            ("loss", false),
+            ("inputs", false),
+        ] {
+            let spec = reads(Some(&["groups", part]));
+            assert_eq!(spec.may_read_outputs(), expected, "{part}");
+        }
+        assert!(!reads(Some(&[])).may_read_outputs());
     }
 }

@@ -7,7 +7,7 @@ use super::{Adapter, FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
 use crate::onnx::{Graph, OnnxError, Value};
-use crate::ops::{self, Function, WeightOrder};
+use crate::ops::{self, Function, LinearParameters, WeightOrder};
 use crate::parameters::{self, ParameterScope};
 
 /// y = x · Wᵀ + b over the last dimension, with PyTorch's shapes, names and initialisation.
@@ -108,6 +108,15 @@ impl Linear {
     /// Returns the weight, of the shape of its order.
     pub fn weight(&self) -> &Tensor {
         &self.weight
+    }
+
+    /// Returns weight and bias, without an adapter.
+    pub fn parameters(&self) -> LinearParameters {
+        LinearParameters {
+            weight: self.weight.clone(),
+            order: self.order,
+            bias: self.bias.clone(),
+        }
     }
 
     /// Maps (…, inputs) to (…, outputs), without an adapter.

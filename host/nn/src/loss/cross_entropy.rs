@@ -2,8 +2,8 @@
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::shapes::{LogitRows, classes_of, logit_rows};
-use crate::ops::{self, CrossEntropyTerms};
+use super::shapes::{LogitRows, check_weights, classes_of, logit_rows};
+use crate::ops::{self, CrossEntropyTerms, LinearParameters};
 
 /// Mean cross entropy of logits (samples, classes) with target classes (samples): the mean over the
 /// samples of log Σᵢ exp(xᵢ) − x\[target\], a scalar. Also for (samples, positions, classes) and
@@ -45,18 +45,52 @@ impl CrossEntropy {
             return self.on_device(outputs, targets, of_rows);
         }
         let rows = LogitRows::new(outputs, targets)?;
-        let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
-        let targets: Vec<Option<u32>> = rows.targets.into_iter().map(counted).collect();
+        let targets = self.counted(rows.targets);
         let weight = self.sum(&targets, of_rows.as_deref())?;
         if weight <= 0.0 {
             return nothing(outputs);
         }
-        let terms = CrossEntropyTerms {
+        ops::cross_entropy(&rows.logits, &targets, self.terms(of_rows), weight)
+    }
+
+    /// As [`forward`](CrossEntropy::forward), of the outputs of a layer for `x`, (samples, inputs) or (samples, positions, inputs), on
+    /// the CPU, without [all outputs at once](ops::linear_cross_entropy) in memory. `each` is given logits (rows, classes) and targets
+    /// (rows) of some rows after the other; it must not keep the logits.
+    pub fn of_layer(
+        &self,
+        (layer, x): (&LinearParameters, &Tensor),
+        targets: &Tensor,
+        weights: Option<&[f32]>,
+        each: &mut dyn FnMut(&Tensor, &Tensor) -> Result<()>,
+    ) -> Result<Tensor> {
+        check_weights(targets, weights)?;
+        let of_rows = weights.map(|weights| by_row(weights, targets));
+        let (x, classes) = logit_rows(x, targets)?;
+        let mut targets = self.counted(classes_of(&classes)?);
+        let mut weight = self.sum(&targets, of_rows.as_deref())?;
+        if weight <= 0.0 {
+            // A loss of 0, and gradients of 0.
+            targets.fill(None);
+            weight = 1.0;
+        }
+        let terms = self.terms(of_rows);
+        ops::linear_cross_entropy(&x, layer, &targets, terms, weight, &mut |rows, logits| {
+            each(logits, &classes.narrow(0, rows.start, rows.len())?)
+        })
+    }
+
+    /// The targets that count.
+    fn counted(&self, targets: Vec<u32>) -> Vec<Option<u32>> {
+        let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
+        targets.into_iter().map(counted).collect()
+    }
+
+    fn terms(&self, of_rows: Option<Vec<f64>>) -> CrossEntropyTerms {
+        CrossEntropyTerms {
             smoothing: self.label_smoothing,
             weights: self.class_weights.clone(),
             rows: of_rows,
-        };
-        ops::cross_entropy(&rows.logits, &targets, terms, weight)
+        }
     }
 
     fn on_device(
@@ -66,11 +100,7 @@ impl CrossEntropy {
         of_rows: Option<Vec<f64>>,
     ) -> Result<Tensor> {
         let (logits, targets) = logit_rows(outputs, targets)?;
-        let terms = CrossEntropyTerms {
-            smoothing: self.label_smoothing,
-            weights: self.class_weights.clone(),
-            rows: of_rows,
-        };
+        let terms = self.terms(of_rows);
         ops::cross_entropy_on_device(&logits, &targets, self.ignore_index, &terms)
     }
 
@@ -80,8 +110,7 @@ impl CrossEntropy {
             return Ok(targets.elem_count() as f64);
         }
         let of_rows = weights.map(|weights| by_row(weights, targets));
-        let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
-        let targets: Vec<Option<u32>> = classes_of(targets)?.into_iter().map(counted).collect();
+        let targets = self.counted(classes_of(targets)?);
         self.sum(&targets, of_rows.as_deref())
     }
 

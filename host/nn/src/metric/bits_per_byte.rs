@@ -47,10 +47,12 @@ impl Metric for BitsPerByte {
     }
 
     fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()> {
-        let mut entropy = [0.0; 2];
+        // Row by row onto the sum, so that it has the same bits for a batch in parts.
+        let mut entropy = [sums.first().copied().unwrap_or(0.0), 0.0];
         Perplexity::new(self.ignore_index).add(outputs, targets, &mut entropy)?;
-        let [entropy, _] = entropy;
-        add_to(sums, 0, entropy);
+        if let (Some(sum), [entropy, _]) = (sums.first_mut(), entropy) {
+            *sum = entropy;
+        }
         add_to(sums, 1, self.bytes_of(targets)?);
         Ok(())
     }

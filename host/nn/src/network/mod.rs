@@ -10,6 +10,8 @@ mod frozen_tests;
 mod fusion;
 #[cfg(test)]
 mod last_position_tests;
+#[cfg(test)]
+mod left_head_tests;
 mod model;
 mod recomputed;
 mod sequence;

@@ -3,10 +3,10 @@
 use candle_core::{Result, Tensor};
 
 use super::fusion::Fused;
-use crate::layers::FusionRole;
+use crate::layers::{FusionRole, Linear};
 use crate::onnx::{Graph, OnnxError, Value};
 use crate::ops::{self, Function};
-use crate::pass::located;
+use crate::pass::{HeadUse, located};
 use crate::{Activation, Layer, ModuleInfo, Pass};
 
 /// Layers that run one after the other; those with a name are modules.
@@ -20,6 +20,15 @@ struct SequenceStep {
     layer: Box<dyn Layer>,
     /// Fused operation that starts with this layer, and the number of layers it covers.
     fused: Option<(usize, Fused)>,
+}
+
+impl SequenceStep {
+    /// Whether this step, a linear layer of x at the model's end, can be left to the loss: its outputs are many, and no hook is
+    /// attached to it.
+    fn may_be_left(&self, linear: &Linear, x: &Tensor, pass: &mut Pass<'_>) -> bool {
+        let is_heard = self.module.as_ref().is_some_and(|it| pass.listens(it));
+        !is_heard && ops::is_in_parts(x, &linear.parameters())
+    }
 }
 
 /// Largest number of layers in a fused operation.
@@ -65,12 +74,21 @@ impl Layer for Sequence {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut x = x.clone();
         let mut steps = &self.steps[..];
-        let is_for_last = pass.take_for_last();
+        let head = pass.take_head_use();
         loop {
-            if let ([step], true) = (steps, is_for_last)
-                && let (FusionRole::Linear(_), 3) = (step.layer.role(), x.rank())
+            if let ([step], true) = (steps, head != HeadUse::Whole)
+                && let FusionRole::Linear(linear) = step.layer.role()
             {
-                x = x.narrow(1, x.dim(1)?.saturating_sub(1), 1)?.contiguous()?;
+                match head {
+                    HeadUse::LastPosition if x.rank() == 3 => {
+                        x = x.narrow(1, x.dim(1)?.saturating_sub(1), 1)?.contiguous()?;
+                    }
+                    HeadUse::Left if step.may_be_left(linear, &x, pass) => {
+                        pass.set_left_head(linear.parameters());
+                        return Ok(x);
+                    }
+                    _ => {}
+                }
             }
             if let Some((rest, fused)) = Sequence::fused(steps, pass) {
                 let output = fused.forward(&x, pass);

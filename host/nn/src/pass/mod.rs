@@ -1,8 +1,10 @@
 //! One forward pass: training or evaluation, hooks at modules, and access to the run around it.
 //!
-//! `visibility`: which positions of a batch's sequences may see each other. `cache`: keys and values of earlier tokens.
+//! `visibility`: which positions of a batch's sequences may see each other. `cache`: keys and values of earlier tokens. `head`: what is
+//! wanted of the model's last layer.
 
 mod cache;
+mod head;
 mod visibility;
 
 use std::borrow::Cow;
@@ -13,10 +15,11 @@ use std::sync::Arc;
 
 use candle_core::{Error, Result, Tensor};
 
-use crate::ops::{self, AcrossRanks, SharedBatch, TokenPositions};
+use crate::ops::{self, AcrossRanks, LinearParameters, SharedBatch, TokenPositions};
 use crate::random::{self, Stream};
 use crate::running_statistics::StatisticsLog;
 pub use cache::KeyValueCache;
+pub(crate) use head::HeadUse;
 pub use visibility::Visibility;
 
 /// A named module of a model.
@@ -98,8 +101,9 @@ pub struct Pass<'a> {
     cache: Option<&'a mut KeyValueCache>,
     /// Positions in the cache at the start of the pass.
     cached: usize,
-    /// Whether outputs are wanted of the last position alone.
-    is_for_last: bool,
+    head: HeadUse,
+    /// The layer at the model's end that was left out.
+    left_head: Option<LinearParameters>,
 }
 
 /// Inputs of a batch beside the one that the first layer gets, by their names, e.g. `token_types`.
@@ -130,7 +134,8 @@ impl<'a> Pass<'a> {
             visibility: None,
             cache: None,
             cached: 0,
-            is_for_last: false,
+            head: HeadUse::Whole,
+            left_head: None,
         }
     }
 
@@ -211,13 +216,38 @@ impl<'a> Pass<'a> {
     /// Only the outputs of the last position are wanted: a linear layer at the model's end computes no others, as that of a large
     /// vocabulary takes longer for a prompt than all layers before it.
     pub fn for_last_position(mut self) -> Pass<'a> {
-        self.is_for_last = true;
+        self.head = HeadUse::LastPosition;
         self
     }
 
-    /// Returns whether outputs are wanted of the last position alone, to the layers that the model consists of; not to those within.
-    pub(crate) fn take_for_last(&mut self) -> bool {
-        std::mem::take(&mut self.is_for_last)
+    /// Nothing reads the model's outputs but the task's own loss and metrics: it may [leave the model's head out](Pass::leave_head).
+    pub fn for_loss(mut self) -> Pass<'a> {
+        self.head = HeadUse::ForLoss;
+        self
+    }
+
+    /// Has the model leave out a linear layer at its end if that is [allowed](Pass::for_loss) and the layer's outputs are so many that
+    /// they had better be computed [in parts](ops::linear_cross_entropy). Then the model returns that layer's inputs, and
+    /// [`left_head`](Pass::left_head) the layer.
+    pub fn leave_head(&mut self) {
+        if self.head == HeadUse::ForLoss {
+            self.head = HeadUse::Left;
+        }
+    }
+
+    /// The layer at the model's end that was left out in this pass, if one was: what the model returned are its inputs.
+    pub fn left_head(&self) -> Option<&LinearParameters> {
+        self.left_head.as_ref()
+    }
+
+    /// Leaves out the layer at the model's end.
+    pub(crate) fn set_left_head(&mut self, layer: LinearParameters) {
+        self.left_head = Some(layer);
+    }
+
+    /// Returns what is wanted of the last layer, to the layers that the model consists of; not to those within.
+    pub(crate) fn take_head_use(&mut self) -> HeadUse {
+        std::mem::take(&mut self.head)
     }
 
     /// As [`seeing`](Pass::seeing), of a pass that has begun.

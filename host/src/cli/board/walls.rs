@@ -126,7 +126,8 @@ mod tests {
     fn only_the_page_itself_is_answered() {
         let walls = Walls::new(4000).expect("random");
         let target = format!("/{}/runs.json", walls.token);
-        let ask = |target: &str, host, origin| ask(&walls, target, host, origin);
+        let ask =
+            |target: &str, host: &str, origin: Option<&str>| ask(&walls, target, host, origin);
         for host in ["127.0.0.1:4000", "localhost:4000"] {
             assert_eq!(ask(&target, host, None), 200);
             let origin = format!("http://{host}");
@@ -168,19 +169,31 @@ mod tests {
         ] {
             assert_eq!(ask(target, "127.0.0.1:4000", None), 403, "{target}");
         }
+        assert_ne!(walls.token, Walls::new(4000).expect("random").token);
+    }
+
+    #[test]
+    fn one_host_may_be_named_and_things_are_only_looked_at() {
+        let walls = Walls::new(4000).expect("random");
+        let target = format!("/{}/runs.json", walls.token);
         let request = |method: &str, hosts: &[&str]| Request {
             method: method.to_owned(),
             target: target.clone(),
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
             origins: Vec::new(),
         };
-        let status = |request: &Request| walls.admit(request).map_err(|answer| answer.status);
+        let status = |request: &Request| match walls.admit(request) {
+            Ok((path, query)) => Ok((path.to_owned(), query.to_owned())),
+            Err(answer) => Err(answer.status),
+        };
         let own = "localhost:4000";
         assert_eq!(status(&request("POST", &[own])), Err(405));
         assert_eq!(status(&request("GET", &[own, own])), Err(403));
         assert_eq!(status(&request("GET", &[])), Err(403));
-        assert_eq!(status(&request("GET", &[own])), Ok(("runs.json", "")));
-        assert_ne!(walls.token, Walls::new(4000).expect("random").token);
+        assert_eq!(
+            status(&request("GET", &[own])),
+            Ok(("runs.json".to_owned(), String::new()))
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl<'run> Trainer<'run> {
         shared.gpu.set(&device_of(task));
         let hook_passes = HookPasses::of(task);
         shared.set_forward(Rc::<HookPasses>::clone(&hook_passes));
-        shared.take_losses_of_hooks();
+        shared.given_losses.expect();
         Trainer {
             feed: Feed::default(),
             hook_passes,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use candle_core::{Result, Tensor};
+use candle_core::{Result, Tensor, bail};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +11,7 @@ use super::{DeferredMetrics, Task, TaskModel, split_of};
 use crate::data::{self, Batch, DataError, Dataset, MixedTargets, Preprocessing, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, Counting, MetricConfig};
+use crate::nn::ops::LinearParameters;
 use crate::nn::{Model, ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
@@ -23,6 +24,16 @@ pub struct Supervised {
     /// Whether the loss's class weights are computed from the training samples.
     learns_weights: bool,
     metrics: Arc<MetricList>,
+    /// Set by each forward pass whose outputs are computed in parts.
+    in_parts: Option<InParts>,
+}
+
+/// A batch whose outputs are computed in parts, by the loss: it measures them, too.
+struct InParts {
+    /// The model's last layer, which its pass has left out.
+    layer: LinearParameters,
+    /// Of the metrics.
+    sums: Vec<f64>,
 }
 
 /// Reason why loss or metrics don't fit the data.
@@ -144,11 +155,31 @@ impl Supervised {
             parameters,
             data,
             loss,
+            in_parts: None,
         })
     }
 }
 
 impl Supervised {
+    /// Whether the loss can compute the outputs of a batch in parts.
+    fn takes_parts(&self, batch: &Batch) -> bool {
+        matches!(self.loss, Loss::CrossEntropy(_)) && batch.mixed.is_none()
+    }
+
+    /// The loss of outputs that are computed in parts, from the inputs of the model's last layer; measures them.
+    fn loss_in_parts(&self, batch: &Batch, inputs: &Tensor, parts: &mut InParts) -> Result<Tensor> {
+        let Loss::CrossEntropy(loss) = &self.loss else {
+            bail!("only a cross entropy is computed in parts")
+        };
+        let InParts { layer, sums } = parts;
+        sums.clear();
+        sums.resize(self.metrics.sum_count(), 0.0);
+        let weights = batch.weights.as_deref();
+        loss.of_layer((layer, inputs), &batch.targets, weights, &mut |x, y| {
+            self.metrics.add(x, y, sums)
+        })
+    }
+
     /// The loss of mixed samples: that of their own targets and that of the others', each by its share of what counts.
     fn mixed_loss(&self, batch: &Batch, mixed: &MixedTargets, outputs: &Tensor) -> Result<Tensor> {
         let weights = batch.weights.as_deref();
@@ -219,10 +250,23 @@ impl Task for Supervised {
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
         pass.set_named_inputs(Arc::clone(&batch.named));
         pass.set_visibility(batch.visibility.clone());
-        self.model.outputs(&batch.inputs, pass)
+        if self.takes_parts(batch) {
+            pass.leave_head();
+        }
+        let outputs = self.model.outputs(&batch.inputs, pass)?;
+        self.in_parts = pass.left_head().map(|layer| InParts {
+            layer: layer.clone(),
+            sums: Vec::new(),
+        });
+        Ok(outputs)
     }
 
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        if let Some(mut parts) = self.in_parts.take() {
+            let loss = self.loss_in_parts(batch, outputs, &mut parts)?;
+            self.in_parts = Some(parts);
+            return Ok(loss);
+        }
         let weights = batch.weights.as_deref();
         if let Some(mixed) = &batch.mixed {
             return self.mixed_loss(batch, mixed, outputs);
@@ -253,6 +297,10 @@ impl Task for Supervised {
     }
 
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
+        if let Some(parts) = &self.in_parts {
+            self.metrics.merge(sums, &parts.sums);
+            return Ok(());
+        }
         self.metrics.add(outputs, &batch.targets, sums)
     }
 

@@ -122,11 +122,11 @@ impl Definition {
             } else {
                 quote!(ask)
             };
-            quote! { #signature { crate::ext::Forward::#send(self, #made) } }
+            quote! { #signature { crate::ext::Forwards::#send(self, #made) } }
         });
         quote! {
             #[cfg(feature = "host")]
-            impl<C: crate::ext::Forward #bound> #item for C { #(#functions)* }
+            impl<C: crate::ext::Forwards #bound> #item for C { #(#functions)* }
         }
     }
 

@@ -3,8 +3,8 @@
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    ForwardMode, ForwardPasses, ForwardPassesTable, GivenLoss, Keep, Readable, Refusal, TensorAbi,
-    check_name, why_no_forward_at, why_no_loss_at, why_no_loss_on_first,
+    Forward, ForwardMode, ForwardTable, GivenLoss, Keep, Readable, Refusal, TensorAbi, check_name,
+    why_no_forward_at, why_no_loss_at, why_no_loss_on_first,
 };
 use sconce_plugin_api::tensor::{DType, Tensor};
 
@@ -13,7 +13,7 @@ use super::super::seen::SeenLoss;
 use super::super::stage::FakeRun;
 use super::super::values::{FakeValue, FakeValueEntry};
 
-impl ForwardPasses for FakeRun {
+impl Forward for FakeRun {
     fn run(
         &self,
         set: &str,
@@ -51,12 +51,12 @@ fn outputs(stage: &FakeRun, set: &str, view: u32, module: &str) -> Result<Fake, 
         _ => return Err(format!("the model has no module `{module}`")),
     };
     let views = stage.views.get();
-    if view != ForwardPassesTable::WHOLE && view as usize >= views {
+    if view != ForwardTable::WHOLE && view as usize >= views {
         return Err(format!("there is no view {view}: the batch has {views}"));
     }
     let inputs = stage.batch.borrow()[0].clone();
     let rows = inputs.map_or(0, |inputs| inputs.shape().first().copied().unwrap_or(0));
-    let rows = if view == ForwardPassesTable::WHOLE {
+    let rows = if view == ForwardTable::WHOLE {
         rows
     } else {
         rows / views.max(1)

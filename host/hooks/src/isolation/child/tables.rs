@@ -5,7 +5,7 @@ use std::ptr;
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
-    self, Answer, CTable, Device, DeviceAbi, Forward, Gpu, HostCall, Loss, LossTable, MetricsCall,
+    self, Answer, CTable, Device, DeviceAbi, Forwards, Gpu, HostCall, Loss, LossTable, MetricsCall,
     MetricsLocal, Part, PartAbi, RanksLocal, Refusal, Served, TensorAbi, Threads, Travels, Vectors,
     VectorsAbi,
 };
@@ -28,7 +28,7 @@ unsafe impl Served for Child {
     }
 }
 
-impl Forward for Child {
+impl Forwards for Child {
     fn ask<'s, R: Travels<'s>>(&'s self, call: HostCall<'_>) -> R {
         let answer = session::with(|session| {
             let reply = session.ask(&Ask::Host(call));

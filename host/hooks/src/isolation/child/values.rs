@@ -4,8 +4,8 @@ use std::slice;
 
 use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::ext::{
-    Collection, Forward, ForwardPassesCall, ForwardPassesLocal, GivenLoss, HostCall, Refusal,
-    TensorAbi, ValuesCall, ValuesLocal,
+    Collection, ForwardCall, ForwardLocal, Forwards, GivenLoss, HostCall, Refusal, TensorAbi,
+    ValuesCall, ValuesLocal,
 };
 
 use super::super::channel::Arena;
@@ -53,7 +53,7 @@ impl ValuesLocal for Child {
     }
 }
 
-impl ForwardPassesLocal for Child {
+impl ForwardLocal for Child {
     fn run(
         &self,
         set: &str,
@@ -62,7 +62,7 @@ impl ForwardPassesLocal for Child {
         mode: u32,
         name: &str,
     ) -> Result<(), Refusal> {
-        let done = self.ask(HostCall::ForwardPasses(ForwardPassesCall::Run {
+        let done = self.ask(HostCall::Forward(ForwardCall::Run {
             set,
             view,
             module,

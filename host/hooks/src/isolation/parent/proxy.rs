@@ -285,7 +285,7 @@ impl Proxy {
                     message.clear();
                     let asked = Instant::now();
                     let waits_for_others =
-                        matches!(ask, Ask::Gather(_) | Ask::Host(HostCall::ForwardPasses(_)));
+                        matches!(ask, Ask::Gather(_) | Ask::Host(HostCall::Forward(_)));
                     message = match host {
                         None => unavailable(message),
                         Some(host) => {

@@ -2,7 +2,7 @@
 
 use sconce_plugin_api::abi::{Status, TextAbi};
 use sconce_plugin_api::ext::{
-    Collection, ForwardPassesCall, GivenLoss, HostCall, Keep, Ranks, Refusal, TensorAbi, Tensors,
+    Collection, ForwardCall, GivenLoss, HostCall, Keep, Ranks, Refusal, TensorAbi, Tensors,
     Travels, Values, ValuesCall,
 };
 
@@ -37,7 +37,7 @@ impl<'a> Server<'a> {
                     HostCall::Values(ValuesCall::Set { keep, name, .. }) => {
                         self.lent_of(keep, name)
                     }
-                    HostCall::ForwardPasses(ForwardPassesCall::Run { name, .. }) => {
+                    HostCall::Forward(ForwardCall::Run { name, .. }) => {
                         self.lent_of(Keep::Batch as u32, name)
                     }
                     HostCall::Values(ValuesCall::Remove { name }) => {

@@ -13,7 +13,7 @@ mod outer;
 mod tile;
 
 pub(crate) use blocked::{
-    BlockScratch, Blocked, PackedRight, multiply_blocked, multiply_in_place,
+    BlockScratch, Blocked, PackedRight, add_blocked, multiply_blocked, multiply_in_place,
     multiply_packed_uninit, pays_in_place,
 };
 pub(crate) use few_rows::{FEW_ROWS, StreamedMatrix, multiply_few_rows};

@@ -7,7 +7,7 @@
 use super::sizes::LinearSizes;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
-    BlockScratch, Blocked, Factors, Matrix, PackedRight, Terms, add_rows, map_leaving,
+    BlockScratch, Blocked, Factors, Matrix, PackedRight, Terms, add_blocked, add_rows, map_leaving,
     multiply_blocked, multiply_in_place, multiply_packed_uninit, pays_in_place, region, zeros,
 };
 use crate::operations::elementwise::KeptValues;
@@ -21,7 +21,7 @@ const SUMMED: usize = 64;
 
 /// A linear layer by packed blocks.
 #[derive(Clone, Copy)]
-pub(super) struct BlockedLinear {
+pub(crate) struct BlockedLinear {
     sizes: LinearSizes,
     threads: usize,
     terms: Terms,
@@ -29,7 +29,7 @@ pub(super) struct BlockedLinear {
 
 impl BlockedLinear {
     /// A layer by packed blocks, where they are supported and pay, whose products are in these terms.
-    pub(super) fn of(sizes: LinearSizes, terms: Terms) -> Option<BlockedLinear> {
+    pub(crate) fn of(sizes: LinearSizes, terms: Terms) -> Option<BlockedLinear> {
         let LinearSizes {
             rows,
             outputs,
@@ -43,8 +43,18 @@ impl BlockedLinear {
         })
     }
 
+    /// The layer of some of these rows, at least 16: what it computes of them has the same bits.
+    pub(crate) fn of_rows(&self, rows: usize) -> BlockedLinear {
+        let sizes = LinearSizes { rows, ..self.sizes };
+        BlockedLinear {
+            sizes,
+            threads: region::parts(2 * rows * sizes.outputs * sizes.inputs),
+            terms: self.terms,
+        }
+    }
+
     /// Computes the outputs, and the function's derivatives where the backward pass needs them.
-    pub(super) fn forward(
+    pub(crate) fn forward(
         &self,
         x: &[f32],
         weight: &[f32],
@@ -102,34 +112,63 @@ impl BlockedLinear {
     }
 
     /// Computes the gradients of the bias (empty if there is none), and those of weight and input where wanted.
-    pub(super) fn backward(
+    pub(crate) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
         (g, kept): (&[f32], Option<KeptValues<'_, f32>>),
         [of_weight, of_input]: [bool; 2],
         has_bias: bool,
     ) -> (Vec<f32>, [Option<Vec<f32>>; 2]) {
+        let (before, bias_gradient) = self.before(g, kept, has_bias);
+        let g = before.as_deref().unwrap_or(g);
+        let products = [
+            of_weight.then(|| self.weight_product(g, x)),
+            of_input.then(|| self.input_product(g, weight)),
+        ];
+        (bias_gradient, multiply_blocked(self.threads, products))
+    }
+
+    /// As [`backward`](Self::backward) of a layer without a function, of rows that follow others: adds to the gradients of bias
+    /// (empty if there is none) and weight that those have, with the bits that all rows at once have. The others are a multiple
+    /// of [`SUMMED`].
+    pub(crate) fn add_backward(
+        &self,
+        (x, weight): (&[f32], &[f32]),
+        g: &[f32],
+        (of_bias, of_weight): (&mut [f32], Option<&mut [f32]>),
+        of_input: bool,
+    ) -> Option<Vec<f32>> {
+        if !of_bias.is_empty() {
+            self.before_into(g, None, of_bias);
+        }
+        if let Some(sum) = of_weight {
+            add_blocked(self.threads, self.weight_product(g, x), sum);
+        }
+        let product = of_input.then(|| self.input_product(g, weight));
+        let [of_input] = multiply_blocked(self.threads, [product]);
+        of_input
+    }
+
+    /// The weight's gradient, from those of the outputs and the inputs.
+    fn weight_product<'a>(&self, g: &'a [f32], x: &'a [f32]) -> Blocked<'a> {
         let LinearSizes {
             rows,
             outputs,
             inputs,
             ..
         } = self.sizes;
-        let (before, bias_gradient) = self.before(g, kept, has_bias);
-        let g = before.as_deref().unwrap_or(g);
-        let of_output = Matrix::new(g, rows, outputs);
-        let (left, right) = self
-            .sizes
-            .of_weight(of_output, Matrix::new(x, rows, inputs));
-        let product = |is_wanted: bool, left, right| {
-            let row = None;
-            is_wanted.then(|| Blocked::new(Factors { left, right, row }).in_terms(self.terms))
-        };
-        let products = [
-            product(of_weight, left, right),
-            product(of_input, of_output, self.sizes.weight(weight)),
-        ];
-        (bias_gradient, multiply_blocked(self.threads, products))
+        let (of_output, x) = (Matrix::new(g, rows, outputs), Matrix::new(x, rows, inputs));
+        let (left, right) = self.sizes.of_weight(of_output, x);
+        let row = None;
+        Blocked::new(Factors { left, right, row }).in_terms(self.terms)
+    }
+
+    /// The inputs' gradients, from those of the outputs and the weight.
+    fn input_product<'a>(&self, g: &'a [f32], weight: &'a [f32]) -> Blocked<'a> {
+        let left = Matrix::new(g, self.sizes.rows, self.sizes.outputs);
+        let right = self.sizes.weight(weight);
+        let row = None;
+        Blocked::new(Factors { left, right, row }).in_terms(self.terms)
     }
 
     /// Computes the gradients of the product, where they aren't those of the outputs, and of the bias, if there is one.
@@ -142,8 +181,21 @@ impl BlockedLinear {
         if kept.is_none() && !has_bias {
             return (None, Vec::new());
         }
+        let biases = if has_bias { self.sizes.outputs } else { 0 };
+        let mut bias_gradient = vec![0.0; biases];
+        let before = self.before_into(g, kept, &mut bias_gradient);
+        (before, bias_gradient)
+    }
+
+    /// As [`before`](Self::before), adding to the gradient of the bias, empty if there is none.
+    fn before_into(
+        &self,
+        g: &[f32],
+        kept: Option<KeptValues<'_, f32>>,
+        bias_gradient: &mut [f32],
+    ) -> Option<Vec<f32>> {
         let LinearSizes { rows, outputs, .. } = self.sizes;
-        let biases = if has_bias { outputs } else { 0 };
+        let biases = bias_gradient.len();
         let schedule = Schedule::of_size(region::parts(8 * g.len()), rows, SUMMED);
         let mut sums = vec![0.0; schedule.chunks() * biases];
         let memory = (
@@ -161,8 +213,7 @@ impl BlockedLinear {
             add_rows(sums, before, outputs, 0);
             (before, ())
         });
-        let mut bias_gradient = vec![0.0; biases];
-        add_rows(&mut bias_gradient, &sums, biases, 0);
-        (kept.is_some().then_some(before), bias_gradient)
+        add_rows(bias_gradient, &sums, biases, 0);
+        kept.is_some().then_some(before)
     }
 }

@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
-use self::blocked::BlockedLinear;
 use super::elementwise::KeptValues;
 use crate::autograd::aside::{hand_over, hand_over_own};
 use crate::autograd::tape::{apply2, apply3};
@@ -20,7 +19,8 @@ use crate::kernels::{
 };
 use crate::options::{Function, WeightOrder};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
-use sizes::LinearSizes;
+pub(crate) use blocked::BlockedLinear;
+pub(crate) use sizes::LinearSizes;
 
 /// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs).
 ///

@@ -6,15 +6,15 @@ use crate::kernels::{FEW_ROWS, Matrix, StreamedMatrix};
 use crate::options::WeightOrder;
 
 #[derive(Clone, Copy)]
-pub(super) struct LinearSizes {
-    pub(super) rows: usize,
-    pub(super) outputs: usize,
-    pub(super) inputs: usize,
+pub(crate) struct LinearSizes {
+    pub(crate) rows: usize,
+    pub(crate) outputs: usize,
+    pub(crate) inputs: usize,
     pub(super) order: WeightOrder,
 }
 
 impl LinearSizes {
-    pub(super) fn of(x: &[usize], weight: &[usize], order: WeightOrder) -> Result<LinearSizes> {
+    pub(crate) fn of(x: &[usize], weight: &[usize], order: WeightOrder) -> Result<LinearSizes> {
         let (&[first, second], Some((&last, leading))) = (weight, x.split_last()) else {
             bail!("a linear layer of weight {weight:?} was given {x:?}")
         };

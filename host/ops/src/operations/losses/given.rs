@@ -10,7 +10,7 @@ use crate::autograd::custom_gradient::custom_gradient1;
 /// # Errors
 ///
 /// If the shapes or types are others, or one of candle's.
-pub fn given_loss(x: &Tensor, value: &Tensor, gradient: Tensor) -> Result<Tensor> {
+pub fn given_loss(x: &Tensor, value: &Tensor, gradient: &Tensor) -> Result<Tensor> {
     if value.elem_count() != 1 || x.dims() != gradient.dims() || x.dtype() != gradient.dtype() {
         bail!(
             "a given loss is a scalar, with a gradient of its outputs' shape and type: found {:?}, and {:?} of {} for outputs {:?} of {}",
@@ -45,17 +45,18 @@ mod tests {
         let gradient = normal_numbers(2, (3, 2)).expect("a gradient");
         let value = Tensor::new(0.75_f32, &device).expect("a number");
         let doubled = x.affine(2.0, 1.0).expect("outputs");
-        let loss = given_loss(&doubled, &value, gradient.clone()).expect("a loss");
-        assert_eq!(loss.to_scalar::<f32>().expect("a number"), 0.75);
+        let loss = given_loss(&doubled, &value, &gradient).expect("a loss");
+        let number = loss.to_scalar::<f32>().expect("a number");
+        assert_eq!(number.to_bits(), 0.75_f32.to_bits());
         let store = loss.affine(0.5, 0.0).and_then(|loss| loss.backward());
         let found = store.expect("gradients").get(&x).cloned().expect("it");
         // 2 · ½ = 1, without rounding.
         let both = [found, gradient.clone()].map(|g| g.to_vec2::<f32>().expect("numbers"));
         assert_eq!(both[0], both[1]);
         let other = gradient.to_dtype(DType::F64).expect("numbers");
-        assert!(given_loss(&x, &value, other).is_err());
+        assert!(given_loss(&x, &value, &other).is_err());
         let transposed = gradient.t().expect("numbers");
-        assert!(given_loss(&x, &value, transposed).is_err());
-        assert!(given_loss(&x, &gradient, gradient.clone()).is_err());
+        assert!(given_loss(&x, &value, &transposed).is_err());
+        assert!(given_loss(&x, &gradient, &gradient).is_err());
     }
 }

@@ -1,6 +1,6 @@
 // Curves of the chosen runs, one chart for each metric. The pointer, or the arrow keys in a chart, read values.
 
-const WIDTH = 520, HEIGHT = 300, LEFT = 58, RIGHT = 10, TOP = 10, BOTTOM = 36;
+const WIDTH = 520, HEIGHT = 300, LEFT = 64, RIGHT = 10, TOP = 10, BOTTOM = 36;
 
 /** A scale from values to pixels; none if there is nothing to show. */
 function scale(values, isLogarithmic, from, to) {
@@ -43,12 +43,12 @@ function axes(horizontal, vertical, over) {
   for (const mark of vertical.marks) {
     const y = vertical.at(mark);
     group.append(svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y }),
-      svg("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, shown(mark)));
+      svg("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, short(mark)));
   }
   for (const mark of horizontal.marks) {
     const x = horizontal.at(mark);
     group.append(svg("line", { x1: x, x2: x, y1: bottom, y2: bottom + 4 }),
-      svg("text", { x: Math.min(x, WIDTH - 16), y: bottom + 17, "text-anchor": "middle" }, shown(mark)));
+      svg("text", { x: Math.min(x, WIDTH - 16), y: bottom + 17, "text-anchor": "middle" }, short(mark)));
   }
   group.append(svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, over));
   return group;

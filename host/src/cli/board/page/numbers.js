@@ -9,6 +9,13 @@ function shown(value) {
   return size < 1e-3 || size >= 1e6 ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
+/** A number at an axis, which has little room. */
+const short = value => {
+  const size = Math.abs(value);
+  const rounded = Number(value.toPrecision(3));
+  return size !== 0 && (size < 1e-3 || size >= 1e5) ? Number(value.toPrecision(2)).toExponential() : String(rounded);
+};
+
 /** A time in seconds as `1:02:03`, or with a decimal if it is short. */
 function duration(seconds) {
   if (seconds == null) return "–";
@@ -26,8 +33,9 @@ function moment(seconds) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`;
 }
 
-/** A value of a manifest. */
+/** A value of a manifest with all its digits, and as it is shown. */
 const worded = value => (value == null ? "–" : typeof value === "string" ? value : JSON.stringify(value));
+const brief = value => (typeof value === "number" ? shown(value) : worded(value));
 
 /** Exponential moving average, as if the first values had others like them before. NaN is a gap. */
 function smoothed(values, weight) {
@@ -68,14 +76,20 @@ function correlation(xs, ys) {
   return xy / Math.sqrt(xx * yy);
 }
 
-/** Correlation ratio: the root of the part of the variance of `ys` that groups of equal `xs` explain. */
-function correlationRatio(xs, ys) {
+/** The part of the variance of `ys` that groups of equal `xs` explain, less what as many groups would by chance (epsilon squared). */
+function explained(xs, ys) {
   const groups = new Map();
   xs.forEach((x, i) => groups.set(x, [...(groups.get(x) ?? []), ys[i]]));
-  const all = mean(ys);
-  let between = 0;
-  for (const group of groups.values()) between += group.length * (mean(group) - all) ** 2;
-  return Math.sqrt(between / ys.reduce((sum, y) => sum + (y - all) ** 2, 0));
+  const squares = values => values.reduce((sum, value) => sum + (value - mean(values)) ** 2, 0);
+  const within = [...groups.values()].reduce((sum, group) => sum + squares(group), 0);
+  return Math.max(0, 1 - (within / (ys.length - groups.size)) / (squares(ys) / (ys.length - 1)));
+}
+
+/** Numbers as groups of about equal size by their order, at most `most`, of four or more; those of few different values as they are. */
+function grouped(xs, most) {
+  if (new Set(xs).size <= most) return xs;
+  const groups = Math.max(2, Math.min(most, Math.floor(xs.length / 4)));
+  return ranks(xs).map(rank => Math.floor(((rank - 0.5) / xs.length) * groups));
 }
 
 /** Round values that divide a range. */

@@ -3,6 +3,8 @@
 const MOST_AXES = 8;
 /** Fewer runs say nothing about importance. */
 const FEWEST_RUNS = 5;
+/** Most groups that the values of a parameter are put in. */
+const MOST_GROUPS = 8;
 
 /** A metric's values as numbers, the better the less; what is not a number, as of a run that diverged, is worst. */
 function costs(metric, runs) {
@@ -10,19 +12,18 @@ function costs(metric, runs) {
   return runs.map(run => (isNumber(metric.values[run]) ? sign * metric.values[run] : Infinity));
 }
 
-/** How much a metric depends on a parameter, from 0 to 1, and whether more of it is better; null if that can't be said. */
+/** How much a metric depends on a parameter alone, from 0 to 1, and the rank correlation of numbers; null if that can't be said. */
 function importance(values, cost) {
-  if (values.length < FEWEST_RUNS) return { size: null };
+  const nothing = { size: null, rank: null };
+  if (values.length < FEWEST_RUNS) return nothing;
   const ofCosts = ranks(cost);
-  if (values.every(isNumber)) {
-    const rank = correlation(ranks(values), ofCosts);
-    return { size: Number.isFinite(rank) ? Math.abs(rank) : null, isMoreBetter: rank < 0 };
-  }
-  const groups = values.map(worded);
+  const areNumbers = values.every(isNumber);
+  const groups = areNumbers ? grouped(values, MOST_GROUPS) : values.map(worded);
+  const rank = areNumbers ? correlation(ranks(values), ofCosts) : NaN;
+  const found = explained(groups, ofCosts);
   // Groups of one explain everything, and mean nothing.
-  if (new Set(groups).size * 2 > groups.length) return { size: null };
-  const ratio = correlationRatio(groups, ofCosts);
-  return { size: Number.isFinite(ratio) ? ratio : null };
+  const isSaid = Number.isFinite(found) && new Set(groups).size * 2 <= groups.length;
+  return { size: isSaid ? found : null, rank: Number.isFinite(rank) ? -rank : null };
 }
 
 /** The parameters that differ among runs, the most important first. */
@@ -34,7 +35,7 @@ function parametersOf(columns, runs, cost) {
 
 /** The table of importance, which also says the best run's values. */
 function importanceTable(parameters, best) {
-  const effect = ({ isMoreBetter, size }) => (size == null || isMoreBetter == null ? "–" : isMoreBetter ? "more is better" : "less is better");
+  const effect = ({ rank }) => (rank == null ? "–" : `${rank > 0 ? "+" : ""}${rank.toFixed(2)}`);
   const bar = size => {
     const inner = html("span");
     inner.style.width = `${100 * (size ?? 0)}%`;
@@ -42,8 +43,8 @@ function importanceTable(parameters, best) {
   };
   const row = parameter => html("tr", {}, html("th", { scope: "row" }, parameter.column.label),
     html("td", { class: "n" }, parameter.size == null ? "–" : parameter.size.toFixed(2)), html("td", { class: "bars" }, bar(parameter.size)),
-    html("td", {}, effect(parameter)), html("td", { class: "t" }, worded(parameter.column.values[best])));
-  const headings = ["Parameter", "Importance", "", "Effect", "In the best run"];
+    html("td", { class: "n" }, effect(parameter)), html("td", {}, brief(parameter.column.values[best])));
+  const headings = ["Parameter", "Importance", "", "More is better", "In the best run"];
   return html("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Importance of parameters" },
     html("table", {}, html("caption", { class: "unseen" }, "Importance of parameters"),
       html("thead", {}, html("tr", {}, ...headings.map(text => (text ? html("th", { scope: "col" }, text) : html("td"))))),
@@ -89,7 +90,7 @@ function parallel(columns, runs, order) {
       svg("text", { x: x(index), y: 18, "text-anchor": "middle", class: "title" }, clipped(columns[index].label, 19),
         svg("title", {}, columns[index].label)));
     for (const [y, text] of labels)
-      picture.append(svg("text", { x: x(index) + 6, y: bottom - y * (bottom - top) + (y === 0 ? 14 : y === 1 ? -5 : 4) }, clipped(text, 16)));
+      picture.append(svg("text", { x: x(index) + 6, y: bottom - y * (bottom - top) + (y === 0 ? 14 : y === 1 ? -5 : 4) }, clipped(text, 18)));
   });
   return html("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Parallel coordinates, can be scrolled" }, picture);
 }
@@ -107,7 +108,7 @@ function drawSweeps(columns, runs, metric) {
   const axesOf = [...parameters.slice(0, MOST_AXES).map(({ column }) => column), metric];
   const few = measured.length < FEWEST_RUNS ? `Importance needs at least ${FEWEST_RUNS} runs. ` : "";
   place.replaceChildren(
-    html("p", { class: "faint" }, `${few}Over ${measured.length} runs. Importance: the size of Spearman's rank correlation with the metric; of `
-      + "parameters that are not numbers, the correlation ratio of the metric's ranks."),
+    html("p", { class: "faint" }, `${few}Over ${measured.length} runs. Importance: the part of the variance of the metric's ranks that a `
+      + `parameter alone explains (epsilon squared; numbers in up to ${MOST_GROUPS} groups). More is better: Spearman's rank correlation, from −1 to 1.`),
     importanceTable(parameters, order[0]), parallel(axesOf, measured, order));
 }

@@ -37,7 +37,7 @@ function metricColumns(metrics) {
 
 /** What differs between the manifests. */
 const differenceColumns = differences => differences.map(({ path, values }, index) =>
-  ({ key: path, label: path, values, isShown: index < 12, isDifference: true, text: run => worded(values[run]) }));
+  ({ key: path, label: path, values, isShown: index < 12, isDifference: true, text: run => brief(values[run]) }));
 
 const isNumber = value => typeof value === "number";
 

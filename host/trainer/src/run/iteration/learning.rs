@@ -76,21 +76,26 @@ impl<'run> Learning<'run> {
         }
     }
 
-    /// Runs the forward pass of a batch and makes its outputs visible.
+    /// Runs the forward pass of a batch and makes its outputs visible, unless they are left to the loss, as no hook may read them.
     pub(in crate::run) fn outputs(
         &mut self,
         batch: &Batch,
         run: &mut RunContext<'_, '_>,
     ) -> Result<Tensor, RunError> {
         let _span = timeline::span("forward");
+        let is_read = run.hooks.may_read_outputs(run.position.phase);
+        let for_loss = !is_read && !self.measures.deferral.is_on;
         let listeners = Listeners {
             hooks: run.hooks,
             position: run.position,
             shared: run.shared,
         };
         let ranks = run.ranks.as_deref();
+        let batch = (batch, for_loss);
         let outputs = (self.forward).outputs(batch, run.task, ranks, listeners, run.times)?;
-        run.shared.tensors.set_outputs(&outputs);
+        if !self.forward.has_left_outputs {
+            run.shared.tensors.set_outputs(&outputs);
+        }
         Ok(outputs)
     }
 
@@ -122,7 +127,7 @@ impl<'run> Learning<'run> {
         let mut pass = Pass::new(run.position.phase == Phase::Train)
             .at(self.forward.key(run.position))
             .within(&around);
-        let given = run.shared.take_given_loss(outputs)?;
+        let given = run.shared.given_losses.take(outputs)?;
         self.is_loss_given = given.is_some();
         let loss = match given {
             Some(given) => given,

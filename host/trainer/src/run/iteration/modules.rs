@@ -137,6 +137,8 @@ pub(in crate::run) struct Forward {
     pub(in crate::run) modules: Vec<ModuleInfo>,
     /// Tensors of the modules, to be reported after the backward pass.
     records: Vec<Record>,
+    /// Whether the last pass has left the model's outputs to the loss.
+    pub(in crate::run) has_left_outputs: bool,
     /// What the batch norms of the last training pass have recorded and not merged yet.
     pub(in crate::run) statistics: RefCell<StatisticsLog>,
 }
@@ -155,6 +157,7 @@ impl Forward {
             seed,
             modules,
             records: Vec::new(),
+            has_left_outputs: false,
             statistics: RefCell::default(),
         }
     }
@@ -177,10 +180,10 @@ impl Forward {
         !self.records.is_empty()
     }
 
-    /// Computes the outputs of a batch, calling hooks at modules on the way.
+    /// Computes the outputs of a batch, calling hooks at modules on the way. Those `for_loss` alone may be [left to it](Pass::for_loss).
     pub(in crate::run) fn outputs(
         &mut self,
-        batch: &Batch,
+        (batch, for_loss): (&Batch, bool),
         task: &mut dyn Task,
         ranks: Option<&Ranks>,
         listeners: Listeners<'_, '_>,
@@ -195,6 +198,9 @@ impl Forward {
         let mut pass = Pass::new(phase == Phase::Train)
             .at(self.key(position))
             .within(&around);
+        if for_loss {
+            pass = pass.for_loss();
+        }
         let mut statistics = None;
         if phase == Phase::Train {
             self.statistics.borrow_mut().clear();
@@ -218,13 +224,16 @@ impl Forward {
                 fault: None,
                 spent: Duration::ZERO,
             };
-            let outputs = task.forward(batch, &mut pass.with_taps(&mut taps));
+            let mut pass = pass.with_taps(&mut taps);
+            let outputs = task.forward(batch, &mut pass);
+            self.has_left_outputs = pass.left_head().is_some();
             let spent = taps.spent;
             fault = taps.fault.take();
             times.forward += start.elapsed().saturating_sub(spent);
             outputs
         } else {
             let outputs = task.forward(batch, &mut pass);
+            self.has_left_outputs = pass.left_head().is_some();
             times.forward += start.elapsed();
             outputs
         };

@@ -1,6 +1,7 @@
 //! A slice that several threads write to.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// A slice whose disjoint parts are written by several threads.
@@ -20,6 +21,15 @@ impl<'a, T> SharedSlice<'a, T> {
     pub(crate) fn new(slice: &'a mut [T]) -> SharedSlice<'a, T> {
         SharedSlice {
             start: slice.as_mut_ptr(),
+            length: slice.len(),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// Wraps a slice as what code takes that writes new memory, too; through it, elements stay initialised.
+    pub(crate) fn written(slice: &'a mut [T]) -> SharedSlice<'a, MaybeUninit<T>> {
+        SharedSlice {
+            start: slice.as_mut_ptr().cast(),
             length: slice.len(),
             lifetime: PhantomData,
         }

@@ -62,6 +62,8 @@ pub(crate) struct Blocked<'a> {
     row: Option<&'a [f32]>,
     /// Whether negative elements of the product are replaced by 0.
     rectifies: bool,
+    /// Whether the product is added to what its target holds.
+    adds: bool,
     terms: Terms,
 }
 
@@ -84,6 +86,7 @@ impl<'a> Blocked<'a> {
             right,
             row,
             rectifies: false,
+            adds: false,
             terms: Terms::Singles,
         }
     }
@@ -243,6 +246,53 @@ pub(crate) fn multiply_blocked<const N: usize>(
     threads: usize,
     products: [Option<Blocked<'_>>; N],
 ) -> [Option<Vec<f32>>; N] {
+    let mut results = products
+        .each_ref()
+        .map(|product| product.as_ref().map(Blocked::size).map(UninitBuffer::new));
+    let targets = results.each_mut().map(|result| {
+        let slots = result.as_mut().map(UninitBuffer::slots);
+        SharedSlice::new(slots.unwrap_or_default())
+    });
+    // SAFETY: each target is the memory of its product, and none adds to what it holds.
+    #[expect(unsafe_code, reason = "targets are as large as products")]
+    unsafe {
+        multiply_into(threads, products, &targets);
+    }
+    // SAFETY: the units of each product are all of its rows or columns.
+    #[expect(unsafe_code, reason = "they are written")]
+    let written = |result: UninitBuffer<f32>| unsafe { result.written() };
+    results.map(|result| result.map(written))
+}
+
+/// Adds a product without a row to `sum`, (rows, columns), whose elements' terms are followed by those of the product: where they are
+/// those of another product, the bits are those of one product of both depths.
+pub(crate) fn add_blocked(threads: usize, product: Blocked<'_>, sum: &mut [f32]) {
+    assert!(
+        sum.len() == product.size() && product.row.is_none(),
+        "a product's target is not of its size, or its rows begin with something else"
+    );
+    let product = Blocked {
+        adds: true,
+        ..product
+    };
+    // SAFETY: the target is of the product's size, and has been written.
+    #[expect(unsafe_code, reason = "the target is as large as the product")]
+    unsafe {
+        multiply_into(threads, [Some(product)], &[SharedSlice::written(sum)]);
+    }
+}
+
+/// Multiplies by packed blocks, all products in one parallel region, and writes every element of their targets.
+///
+/// # Safety
+///
+/// Each target has an element for each row and column of its product, which has been written if the product is added to it.
+#[expect(unsafe_code, reason = "the caller knows the targets")]
+unsafe fn multiply_into<const N: usize>(
+    threads: usize,
+    products: [Option<Blocked<'_>>; N],
+    targets: &[SharedSlice<'_, MaybeUninit<f32>>; N],
+) {
     let commons = products.each_ref().map(|product| {
         product.as_ref().map(|product| {
             if product.is_by_rows() {
@@ -252,30 +302,21 @@ pub(crate) fn multiply_blocked<const N: usize>(
             }
         })
     });
-    let size = |product: &Blocked<'_>| product.left.rows * product.right.columns;
-    let mut results = products
-        .each_ref()
-        .map(|product| product.as_ref().map(size).map(UninitBuffer::new));
-    let targets = results.each_mut().map(|result| {
-        let slots = result.as_mut().map(UninitBuffer::slots);
-        SharedSlice::new(slots.unwrap_or_default())
-    });
     let counts = products.map(|product| product.map_or(0, |product| product.units(threads)));
     region::distribute(
         threads,
         counts.iter().sum(),
         BlockScratch::default,
         |scratch, mut unit| {
-            let all = products.iter().zip(&commons).zip(&targets).zip(counts);
+            let all = products.iter().zip(&commons).zip(targets).zip(counts);
             for (((product, common), target), count) in all {
                 if unit >= count {
                     unit -= count;
                     continue;
                 }
                 if let (Some(product), Some(common)) = (product, common) {
-                    // SAFETY: units are run once each, `unit` is less than their number, and the target has an element
-                    // for each row and column of its product.
-                    #[expect(unsafe_code, reason = "units are disjoint")]
+                    // SAFETY: units are run once each, `unit` is less than their number, and by this function's contract
+                    // the target has an element for each row and column of its product, written if it is added to.
                     unsafe {
                         product.multiply_unit(unit, threads, common, target, scratch);
                     }
@@ -284,18 +325,19 @@ pub(crate) fn multiply_blocked<const N: usize>(
             }
         },
     );
-    // SAFETY: the units of each product are all of its rows or columns.
-    #[expect(unsafe_code, reason = "they are written")]
-    let written = |result: UninitBuffer<f32>| unsafe { result.written() };
-    results.map(|result| result.map(written))
 }
 
 impl Blocked<'_> {
+    /// Number of elements of the product.
+    fn size(&self) -> usize {
+        self.left.rows * self.right.columns
+    }
+
     /// Computes a unit of the product.
     ///
     /// # Safety
     ///
-    /// Nothing else accesses the elements of this unit during the call.
+    /// Nothing else accesses the elements of this unit during the call. They have been written if the product is added to them.
     #[expect(unsafe_code, reason = "units are disjoint")]
     unsafe fn multiply_unit(
         &self,
@@ -311,9 +353,12 @@ impl Blocked<'_> {
             Common::Right(right) => {
                 let rows = unit * size..self.left.rows.min((unit + 1) * size);
                 let dims = (rows.len(), columns);
-                // SAFETY: the rows are those of this unit, and by this function's contract nothing else accesses them.
-                let mut target =
-                    unsafe { TargetMatrix::shared(target, rows.start * columns, dims, columns) };
+                // SAFETY: the rows are those of this unit, and by this function's contract nothing else accesses them,
+                // and they have been written where they are added to.
+                let mut target = unsafe {
+                    let target = TargetMatrix::shared(target, rows.start * columns, dims, columns);
+                    if self.adds { target.added() } else { target }
+                };
                 target.rectifies = self.rectifies;
                 multiply_rows(target.with_row(self.row), self.left, &rows, right, scratch);
             }
@@ -321,8 +366,11 @@ impl Blocked<'_> {
                 let own = unit * size..columns.min((unit + 1) * size);
                 let dims = (self.left.rows, own.len());
                 // SAFETY: the columns are those of this unit, and by this function's contract nothing else accesses
-                // them.
-                let mut target = unsafe { TargetMatrix::shared(target, own.start, dims, columns) };
+                // them, and they have been written where they are added to.
+                let mut target = unsafe {
+                    let target = TargetMatrix::shared(target, own.start, dims, columns);
+                    if self.adds { target.added() } else { target }
+                };
                 target.rectifies = self.rectifies;
                 let row = self.row.map(|row| &row[own.clone()]);
                 multiply_columns(target.with_row(row), left, self.right, &own, scratch);
