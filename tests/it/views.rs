@@ -149,7 +149,7 @@ fn features_are_the_outputs_of_a_module() {
         &format!("{last}x"),
     ]);
     wrong.expect(
-        3,
+        2,
         &[
             "the model has no module",
             &format!("did you mean `{last}`?"),
