@@ -43,15 +43,12 @@ impl ModelRun<'_> {
         for indices in order::natural(self.data.len()).chunks(self.size) {
             let mut batch = self.data.gather(indices, 0)?;
             batch.inputs = batch.inputs.to_device(&self.device)?;
-            let outputs = match &mut tap {
-                Some(tap) => {
-                    (self.forward)(&batch, &mut Pass::evaluation().with_taps(tap))?;
-                    tap.take()?
-                }
-                None => {
-                    let outputs = (self.forward)(&batch, &mut Pass::evaluation())?;
-                    mean_of_views(&outputs, batch.len(), self.data.targets())?
-                }
+            let outputs = if let Some(tap) = &mut tap {
+                (self.forward)(&batch, &mut Pass::evaluation().with_taps(tap))?;
+                tap.take()?
+            } else {
+                let outputs = (self.forward)(&batch, &mut Pass::evaluation())?;
+                mean_of_views(&outputs, batch.len(), self.data.targets())?
             };
             if !see(&batch, &outputs)? {
                 break;

@@ -21,7 +21,7 @@ impl Neighbours {
     /// Lets the `votes` most similar of these samples vote, by the cosine of features, for one of `count` classes.
     pub(super) fn new(training: &Features, count: usize, votes: usize) -> Neighbours {
         Neighbours {
-            rows: training.rows().flat_map(|row| unit(row)).collect(),
+            rows: training.rows().flat_map(unit).collect(),
             width: training.width,
             classes: training.classes.clone(),
             count,
