@@ -55,7 +55,7 @@ fn task(place: &Workplace, head: &Value, loss: &Value) -> Supervised {
     ]}))
     .expect("a model");
     let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
-    let built = model.build(&mut parameters, data.train.signal(), data.train.targets());
+    let built = model.build(&mut parameters, &data.train.signal(), data.train.targets());
     let loss: LossConfig = serde_json::from_value(loss.clone()).expect("a loss");
     let metrics: Vec<MetricConfig> =
         serde_json::from_value(json!(["accuracy", "perplexity"])).expect("metrics");

@@ -192,7 +192,7 @@ fn few_logits_are_computed_at_once() -> Result<()> {
             Ok(())
         },
     )?;
-    assert_eq!(parts, [0..143]);
+    assert_eq!(parts, std::slice::from_ref(&(0..143)));
     assert_eq!(bits(&loss)?, bits(&case.whole()?.0)?);
     // GPT-2's vocabulary: 166 rows are 32 MiB of logits.
     assert_eq!(rows_at_once(50_257), 128);
