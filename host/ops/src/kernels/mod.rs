@@ -44,7 +44,7 @@ pub(crate) use memory::{Cursor, UninitBuffer, write_all, write_rows, written, ze
 pub use parallel::{region, threads};
 pub(crate) use products::{
     BlockScratch, Blocked, Depth, FEW_ROWS, Factors, Job, LeftMatrix, Matrix, PANEL, PackedRight,
-    Right, StreamedMatrix, TargetMatrix, Terms, add_blocked, has_tiles, multiply,
+    Right, StreamedMatrix, TargetMatrix, Terms, across, add_blocked, along, has_tiles, multiply,
     multiply_all_uninit, multiply_blocked, multiply_few_rows, multiply_in_place,
     multiply_packed_uninit, multiply_tiles, multiply_uninit, pays_in_place, transpose,
     transpose_at, transpose_uninit, transpose_whole,

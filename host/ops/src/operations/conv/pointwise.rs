@@ -14,7 +14,7 @@ use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::math::sum;
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, add_rows, has_tiles,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, Terms, UninitBuffer, add_rows, has_tiles,
     multiply_tiles, transpose, write_rows, written, zeros,
 };
 use crate::options::{After, Window};
@@ -258,6 +258,7 @@ impl Pointwise {
         let depth = Depth {
             outer: count,
             inner: PANEL,
+            terms: Terms::Singles,
         };
         let mut target = TargetMatrix::adding(sums, outputs, inputs);
         multiply_tiles(&mut target, depth, left, right);

@@ -6,7 +6,7 @@ use super::Direct;
 use super::squares::spread;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, Terms, add_rows, multiply_tiles, transpose,
     transpose_uninit, write_rows, written, zeros,
 };
 use crate::operations::conv::Conv;
@@ -187,6 +187,7 @@ impl Direct {
             let depth = Depth {
                 outer: at_once.min(rows - first),
                 inner: columns,
+                terms: Terms::Singles,
             };
             let right = Right {
                 numbers: &g[first * line..],

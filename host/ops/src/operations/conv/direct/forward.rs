@@ -6,8 +6,8 @@ use super::Direct;
 use super::squares::largest;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles, transpose_whole,
-    write_rows, written,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, Terms, UninitBuffer, multiply_tiles,
+    transpose_whole, write_rows, written,
 };
 use crate::operations::conv::Conv;
 use crate::options::UnfoldSizes;
@@ -133,6 +133,7 @@ impl Direct {
                     let depth = Depth {
                         outer: at_once,
                         inner: stretch,
+                        terms: Terms::Singles,
                     };
                     multiply_tiles(&mut target, depth, left, right);
                 }
