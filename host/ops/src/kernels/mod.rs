@@ -31,6 +31,8 @@ mod finite;
 mod level;
 pub(crate) mod math;
 mod memory;
+#[cfg(test)]
+pub(crate) mod other_instructions;
 mod parallel;
 mod products;
 mod rows;

@@ -6,6 +6,7 @@ use candle_core::{DType, Result, Tensor, Var};
 
 use super::*;
 use crate::gradient_check::check_gradients;
+use crate::kernels::other_instructions::Digest;
 use crate::kernels::region;
 use crate::options::{
     AttentionDropout, KeyIntervals, RotaryTable, Rotation, TokenPositions, VisibleKeys,
@@ -422,9 +423,10 @@ fn rounded_attention_is_attention_but_for_rounding() -> Result<()> {
     Ok(())
 }
 
-/// A number that every bit of all kinds of rounded attention goes into, the same alone on a thread.
-fn digest() -> Result<u64> {
-    let mut digest = 0xcbf2_9ce4_8422_2325_u64;
+/// Of all kinds: alone on a thread, and by other instructions.
+#[test]
+fn rounded_attention_has_the_same_bits_everywhere() -> Result<()> {
+    let mut digest = Digest::new();
     for (length, each) in [(33, 7), (90, 16)] {
         for case in cases(length, each) {
             let results = || {
@@ -433,48 +435,21 @@ fn digest() -> Result<u64> {
             };
             let together = results()?;
             let alone = std::sync::Mutex::new(Vec::new());
+            // Within a region, all is on one thread.
             region::run(3, |part| {
                 if part == 1 {
                     *alone.lock().expect("it") = results().expect("results");
                 }
             });
             for (found, alone) in together.iter().zip(alone.into_inner().expect("it")) {
-                let found = bits(found)?;
-                assert_eq!(found, bits(&alone)?, "{}", case.name);
-                for word in found {
-                    digest = (digest ^ u64::from(word)).wrapping_mul(0x0100_0000_01b3);
-                }
+                assert_eq!(bits(found)?, bits(&alone)?, "{}", case.name);
+                digest.add(&found.flatten_all()?.to_vec1::<f32>()?);
             }
         }
     }
-    Ok(digest)
-}
-
-#[test]
-#[expect(
-    clippy::print_stdout,
-    reason = "another process compares what this one computed"
-)]
-fn rounded_attention_has_the_same_bits_on_one_thread() -> Result<()> {
-    println!("digest {:x}.", digest()?);
-    Ok(())
-}
-
-/// The instruction set is fixed at its first use, so the test above runs in another process.
-#[test]
-fn rounded_attention_has_the_same_bits_by_other_instructions() -> Result<()> {
-    use crate::kernels::{InstructionLevel, VARIABLE, level};
-    if level() != InstructionLevel::Avx512 {
-        return Ok(());
-    }
-    let name = "operations::attention::tests::rounded_attention_has_the_same_bits_on_one_thread";
-    let output = std::process::Command::new(std::env::current_exe()?)
-        .args(["--exact", name, "--nocapture"])
-        .env(VARIABLE, "avx2")
-        .output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let digest = format!("digest {:x}.", digest()?);
-    assert!(text.contains(&digest), "not {digest}: {text}");
+    digest.expect_same_with_avx2(
+        "operations::attention::tests::rounded_attention_has_the_same_bits_everywhere",
+    );
     Ok(())
 }
 

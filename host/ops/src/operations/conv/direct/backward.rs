@@ -4,9 +4,10 @@ use std::mem::MaybeUninit;
 
 use super::Direct;
 use super::squares::spread;
+use super::words::{Windows, panels_in_words};
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, Terms, add_rows, multiply_tiles, transpose,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
     transpose_uninit, write_rows, written, zeros,
 };
 use crate::operations::conv::Conv;
@@ -25,6 +26,8 @@ struct RoomBack {
     gradient: Gradient,
     input_gradient: Vec<f32>,
     bias_sums: Vec<f32>,
+    /// Of windows: images and gradients; and gradients along the outputs.
+    words: [Vec<f32>; 3],
 }
 
 /// Scratch memory for the gradient of one image's outputs before pooling, (windows, outputs).
@@ -84,7 +87,7 @@ impl Direct {
         let Conv { batch, groups, .. } = self.conv;
         let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
         let transposed = if of_input {
-            self.transposed_weight(weight)
+            panels_in_words(self.transposed_weight(weight), self.outputs, self.terms)
         } else {
             Vec::new()
         };
@@ -99,6 +102,7 @@ impl Direct {
             gradient: Gradient::new(self),
             input_gradient: Vec::new(),
             bias_sums: vec![0.0; outputs],
+            words: [const { Vec::new() }; 3],
         };
         let (x_gradient, sums) = fill_parts_with(schedule, memory, room, |room, images, parts| {
             let (x_gradient, sums) = parts;
@@ -112,13 +116,16 @@ impl Direct {
                 let squares = squares.get(own.clone()).unwrap_or_default();
                 let g = room.gradient.of(self, &y[own.clone()], &g[own], squares);
                 let each = weight.len() / groups;
-                self.add_weight_gradient(image, g, &mut weight_sums[group * each..][..each]);
+                let [of_image, of_windows, of_outputs] = &mut room.words;
+                let words = self.windows_in_words((image, g), (of_image, of_windows));
+                self.add_weight_gradient(words, &mut weight_sums[group * each..][..each]);
                 // Of one image first, so that sums and what is added to them stay of similar magnitude.
                 room.bias_sums.fill(0.0);
                 add_rows(&mut room.bias_sums, &g[..windows * outputs], outputs, 0);
                 let sums = &mut bias_sums[group * outputs..][..outputs];
                 add_rows(sums, &room.bias_sums, outputs, 0);
                 if of_input {
+                    let g = self.outputs_in_words(g, of_outputs);
                     self.input_gradient(&transposed, group, g, &mut room.input_gradient, slots)
                 } else {
                     zeros(slots)
@@ -173,21 +180,33 @@ impl Direct {
     }
 
     /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output.
-    fn add_weight_gradient(&self, image: &[f32], g: &[f32], sums: &mut [f32]) {
-        let UnfoldSizes { rows, columns, .. } = self.conv.image;
-        let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
+    fn add_weight_gradient(&self, windows: Windows<'_>, sums: &mut [f32]) {
+        let UnfoldSizes {
+            rows,
+            columns,
+            window,
+            ..
+        } = self.conv.image;
+        let Windows {
+            image,
+            line: image_line,
+            next,
+            g,
+        } = windows;
+        let (outputs, stretch) = (self.outputs, self.stretch(self.channels()));
+        let count = self.terms.words(columns);
+        let line = count * outputs;
         let right = Right {
             numbers: g,
             panel: PANEL,
-            steps: (columns * outputs, outputs),
+            steps: (line, outputs),
         };
-        let line = columns * outputs;
         let at_once = (NEAR / (line * size_of::<f32>())).clamp(1, rows);
         for first in (0..rows).step_by(at_once) {
             let depth = Depth {
                 outer: at_once.min(rows - first),
-                inner: columns,
-                terms: Terms::Singles,
+                inner: count,
+                terms: self.terms,
             };
             let right = Right {
                 numbers: &g[first * line..],
@@ -195,9 +214,10 @@ impl Direct {
             };
             for (i, sums) in sums.chunks_exact_mut(stretch * outputs).enumerate() {
                 let left = LeftMatrix {
-                    numbers: &image[first * steps.down + i * steps.kernel..],
+                    numbers: &image
+                        [(first * window.stride.0 + i * window.dilation.0) * image_line..],
                     row: 1,
-                    steps: (steps.down, steps.across),
+                    steps: (window.stride.0 * image_line, next),
                 };
                 let mut target = TargetMatrix::adding(sums, stretch, outputs);
                 multiply_tiles(&mut target, depth, left, right);
@@ -205,7 +225,7 @@ impl Direct {
         }
     }
 
-    /// Computes the gradient of one image's inputs into `slots`, by way of a channels-last one in `room`.
+    /// Computes the gradient of one image's inputs into `slots`, by way of a channels-last one in `room`, from words of the outputs'.
     fn input_gradient<'a>(
         &self,
         transposed: &[f32],
@@ -220,7 +240,8 @@ impl Direct {
             window,
             ..
         } = self.conv.image;
-        let (outputs, channels, steps) = (self.outputs, self.channels(), self.steps());
+        let (outputs, channels) = (self.terms.words(self.outputs), self.channels());
+        let steps = self.steps(channels);
         let (down, across) = window.kernel;
         let panels = channels.div_ceil(PANEL);
         room.clear();
@@ -243,7 +264,12 @@ impl Direct {
                 let sums = &mut room[start..];
                 let mut target =
                     TargetMatrix::adding_with_step(sums, columns, channels, steps.across);
-                multiply_tiles(&mut target, Depth::new(outputs), left, right);
+                multiply_tiles(
+                    &mut target,
+                    Depth::of(self.outputs, self.terms),
+                    left,
+                    right,
+                );
             }
         }
         self.planes_of(room, channels, slots)
