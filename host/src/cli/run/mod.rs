@@ -8,6 +8,7 @@ pub(in crate::cli) mod copies;
 pub(in crate::cli) mod first_look;
 pub(in crate::cli) mod folds;
 pub(in crate::cli) mod hooks_table;
+mod narrower;
 pub(in crate::cli) mod out_of_memory;
 pub(in crate::cli) mod selection;
 pub(in crate::cli) mod summation;
@@ -233,6 +234,9 @@ fn try_run(
     }
     let mut opening = record::opening_lines(&prepared, &run_path, resume.as_ref());
     opening.extend(joint.iter().flat_map(JointTraining::opening_lines));
+    if is_first && !is_dry && resume.is_none() {
+        opening.extend(narrower::line(&prepared, lines));
+    }
     // Several ranks would have to change libraries at the same time.
     let reloads = team.is_none().then(|| RunReloads::of(&prepared, &run_path));
     let hooked = prepared.ready(&own_path, &shared, Vec::new(), resume.as_ref())?;
