@@ -103,11 +103,11 @@ def npy(path, shape, block, kind):
             left -= file.write(block.tobytes()[:left])
 
 
-def data(shape, directory):
-    """Writes noise for one pass; `data` of the manifest."""
+def data(shape, directory, noise_of=os.urandom):
+    """Writes noise for one pass; `data` of the manifest. `noise_of` gives a number of bytes."""
     samples = shape.batch * shape.steps
     if isinstance(shape.sample, int):
-        (directory / "text").write_bytes(os.urandom(samples * shape.sample + 1))
+        (directory / "text").write_bytes(noise_of(samples * shape.sample + 1))
         return {"kind": "text", "file": "text", "context": shape.sample}
     noise = array.array("f", (random.gauss(0, 1) for _ in range(100_003)))
     npy(directory / "x.npy", (samples, *shape.sample), noise, "<f4")
