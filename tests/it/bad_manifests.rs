@@ -562,11 +562,6 @@ fn the_right_form_is_shown() {
             json!("adam"),
             &["did you mean `{\"kind\": \"adam\", \"learning_rate\": …}`?"],
         ),
-        (
-            "/loss",
-            json!("cross-entropy"),
-            &["did you mean `{\"kind\": \"cross-entropy\"}`?"],
-        ),
     ] {
         value(&edit(tiny(), pointer, wrong)).expect(2, words);
     }

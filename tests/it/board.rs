@@ -86,7 +86,7 @@ impl Board {
 
     fn send(&self, head: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connected");
-        let patience = Duration::from_mins(1);
+        let patience = Duration::from_secs(45);
         stream.set_read_timeout(Some(patience)).expect("set");
         stream.write_all(head.as_bytes()).expect("sent");
         stream

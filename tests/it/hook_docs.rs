@@ -260,9 +260,7 @@ fn the_overview_names_the_standard_hooks_and_no_others() {
         }
     }
     let overview = fs::read_to_string(workspace().join("docs/hooks.md")).expect("the page");
-    let groups = overview
-        .lines()
-        .filter(|line| line.contains("`docs/hooks-"));
+    let groups = overview.lines().filter(|line| line.contains("[`docs/"));
     let mut named = Vec::new();
     for group in groups {
         let mut all: Vec<&str> = quoted(group).collect();

@@ -50,8 +50,12 @@ fn every_hook_with_a_state_is_among_those_that_are_tried() {
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(directory).expect("entries").flatten() {
             let path = entry.path();
-            // States of hooks in Python are those of their own classes; the plugin's tests damage them.
-            if path.is_dir() && path.ends_with("plugins/python") {
+            // States of hooks in Python are those of their own classes; the plugin's tests damage them. Hooks that learn without
+            // labels run on views, which the task here has none of; their states are sums, rows, and a place in a queue.
+            let is_tried = !["plugins/python", "plugins/self-supervised"]
+                .iter()
+                .any(|end| path.ends_with(end));
+            if path.is_dir() && !is_tried {
                 continue;
             }
             if path.is_dir() {

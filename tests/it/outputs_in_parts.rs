@@ -39,7 +39,7 @@ impl Hook for Looker {
 
 /// A head, tied or of its own, over embeddings of tokens, with a loss and metrics.
 fn task(place: &Workplace, head: &Value, loss: &Value) -> Supervised {
-    let tokens = (0..8 * CONTEXT + 1).map(|index| index * 7919 % VOCABULARY);
+    let tokens = (0..=8 * CONTEXT).map(|index| index * 7919 % VOCABULARY);
     let bytes: Vec<u8> = tokens.flat_map(u32::to_le_bytes).collect();
     std::fs::write(place.path("tokens.bin"), bytes).expect("a file");
     let data: DataConfig = serde_json::from_value(json!({
@@ -55,7 +55,7 @@ fn task(place: &Workplace, head: &Value, loss: &Value) -> Supervised {
     ]}))
     .expect("a model");
     let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
-    let built = model.build(&mut parameters, data.train.signal(), data.train.targets());
+    let built = model.build(&mut parameters, &data.train.signal(), data.train.targets());
     let loss: LossConfig = serde_json::from_value(loss.clone()).expect("a loss");
     let metrics: Vec<MetricConfig> =
         serde_json::from_value(json!(["accuracy", "perplexity"])).expect("metrics");

@@ -52,6 +52,9 @@ fn values(text: &str) -> Vec<Value> {
     panic!("no JSON: {text}");
 }
 
+/// Hooks that learn from views without labels.
+const UNLABELLED: [&str; 6] = ["simclr", "barlow-twins", "vicreg", "moco", "byol", "dino"];
+
 /// A manifest with a piece of one where it belongs; none of what a run writes.
 fn around(piece: &Value) -> Option<Value> {
     let mut manifest = edit(tiny(), "/model", json!({"kind": "convnet"}));
@@ -68,6 +71,15 @@ fn around(piece: &Value) -> Option<Value> {
         manifest["hooks"] = json!([piece]);
         if piece["hook"] == "samples" {
             manifest["data"] = json!({"kind": "text", "file": "tinyshakespeare.txt"});
+        }
+        if UNLABELLED.iter().any(|hook| piece["hook"] == *hook) {
+            manifest["data"] = json!({
+                "kind": "synthetic-digits", "val": 0, "test": 0, "targets": "none", "views": [{"count": 2}],
+            });
+            manifest["model"] = json!({"kind": "sequential", "layers": [
+                {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 8}, {"kind": "linear", "outputs": 8},
+            ]});
+            manifest["loss"] = json!("given");
         }
     } else if [
         "adapt",

@@ -66,7 +66,7 @@ fn installed_plugins_are_found_from_any_directory() {
         CSV,
         "sconce-plugin-metrics",
         "new",
-        "15 plugins installed in",
+        "16 plugins installed in",
     ] {
         assert!(finished.stdout.contains(words), "{}", finished.stdout);
     }

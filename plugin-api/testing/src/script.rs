@@ -311,7 +311,7 @@ impl ScriptedRun {
         self
     }
 
-    /// Makes each batch of so many views of its samples: inputs and outputs have the samples once for each view, one view after the other.
+    /// Makes each batch of `count` views of its samples: inputs and outputs have the samples once for each view, one view after the other.
     pub fn views(mut self, count: usize) -> Self {
         self.data.views = count.max(1);
         self

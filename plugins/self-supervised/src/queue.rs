@@ -76,6 +76,8 @@ impl Queue {
         }
         let mut tensor = task.published_tensor_mut(&self.name)?;
         let rows = tensor.as_mut_slice::<f32>()?;
+        // That of a damaged state is anywhere.
+        place.next %= self.size;
         for key in keys.iter().flat_map(|keys| keys.chunks_exact(width)) {
             let begin = (place.next as usize).saturating_mul(width);
             if let Some(row) = rows.get_mut(begin..begin.saturating_add(width)) {

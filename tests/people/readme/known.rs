@@ -221,7 +221,7 @@ pub(super) const PAGES: [Page; 6] = [
                         "sconce install-plugins",
                         "sconce install-plugins --from LIBRARY --to here",
                     ],
-                    &["15 plugins installed in", "1 plugin installed in here"],
+                    &["16 plugins installed in", "1 plugin installed in here"],
                 ),
             ),
             (
@@ -456,7 +456,7 @@ pub(super) const PAGES: [Page; 6] = [
             ),
             (
                 "sconce install-plugins",
-                Runs(&[], &["15 plugins installed in"]),
+                Runs(&[], &["16 plugins installed in"]),
             ),
             (
                 "sconce install-plugins --from best-epoch/target/release/libbest_epoch.so",

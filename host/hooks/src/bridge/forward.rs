@@ -9,7 +9,7 @@ use super::values::PublishedValues;
 
 /// Runs the model that is trained, on the batch that hooks see and with the parameters as they are.
 pub trait ForwardModel {
-    /// The output of a module for the batch, without the graph below it: contiguous, and nobody else's.
+    /// The output of a module for the batch, without the graph below it: contiguous and not shared.
     ///
     /// # Errors
     ///

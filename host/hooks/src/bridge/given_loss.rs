@@ -51,13 +51,8 @@ impl GivenLosses {
         given_loss(outputs, &value, &gradient).map(Some)
     }
 
-    /// Sets the loss of the batch for a hook; with its gradient, in training.
-    pub(super) fn give(
-        &self,
-        value: f64,
-        gradient: Option<Tensor>,
-        hook: String,
-    ) -> std::result::Result<(), String> {
+    /// Whether a loss may be given, or why not.
+    pub(super) fn admits(&self) -> std::result::Result<(), String> {
         if !self.are_taken.get() {
             return Err("this loop takes no losses of hooks".to_owned());
         }
@@ -67,12 +62,16 @@ impl GivenLosses {
                 given.hook
             ));
         }
+        Ok(())
+    }
+
+    /// Sets the loss of the batch for a hook; with its gradient, in training.
+    pub(super) fn give(&self, value: f64, gradient: Option<Tensor>, hook: String) {
         self.of_batch.replace(Some(Given {
             value,
             gradient,
             hook,
         }));
-        Ok(())
     }
 
     /// Takes back what the call in progress has given.

@@ -146,10 +146,8 @@ mod tests {
         shared.requests.scale_loss(0.5);
         shared.requests.ask(Asked::SkipUpdate, "mine".to_owned());
         shared.claim(&format!("place {round}")).expect("free");
-        let given = shared
-            .given_losses
-            .give(number, Some(tensor), "mine".to_owned());
-        given.expect("none is given");
+        shared.given_losses.admits().expect("none is given");
+        (shared.given_losses).give(number, Some(tensor), "mine".to_owned());
         shared.journal.note(|| Change::GivenLoss);
     }
 

@@ -226,7 +226,7 @@ impl<'a> Pass<'a> {
         self
     }
 
-    /// Has the model leave out a linear layer at its end if that is [allowed](Pass::for_loss) and the layer's outputs are so many that
+    /// Has the model leave out a linear layer at its end if that is [allowed](Pass::for_loss) and it has enough outputs that
     /// they had better be computed [in parts](ops::linear_cross_entropy). Then the model returns that layer's inputs, and
     /// [`left_head`](Pass::left_head) the layer.
     pub fn leave_head(&mut self) {

@@ -23,6 +23,9 @@ use crate::parameters::Parameters;
 use crate::task::Supervised;
 use crate::weights::{self, Comparison, RESULTS};
 
+/// What a graph's inputs and outputs mean, by key, as JSON.
+type Facts = [(&'static str, String); 2];
+
 /// Name of a graph's output: scores of classes or numbers.
 const OUTPUT: &str = "output";
 
@@ -337,7 +340,7 @@ impl TrainedModel {
     }
 
     /// The graph of both, and facts about it.
-    fn graph(&self) -> Result<(Graph, [(&'static str, String); 2]), OnnxError> {
+    fn graph(&self) -> Result<(Graph, Facts), OnnxError> {
         let mut graph = Graph::new(&self.parameters);
         let x = self.preprocessing.onnx(&mut graph)?;
         let mut y = self.network.onnx(&mut graph, &x)?;

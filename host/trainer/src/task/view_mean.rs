@@ -149,7 +149,7 @@ mod tests {
         let classes: Vec<Vec<f32>> = classes.and_then(|mean| mean.to_vec2()).expect("classes");
         let second = |row: [f32; 2]| 1.0 / (1.0 + (row[0] - row[1]).exp());
         for (sample, found) in classes.iter().enumerate() {
-            let expected = (second(rows[sample]) + second(rows[sample + 2])) / 2.0;
+            let expected = second(rows[sample]).midpoint(second(rows[sample + 2]));
             assert!((found[1].exp() - expected).abs() < 1e-6);
             assert!((found[0].exp() + found[1].exp() - 1.0).abs() < 1e-6);
         }

@@ -436,7 +436,7 @@ fn without_targets_a_directory_has_pictures_only() {
     assert_eq!(classes, [0, 0, 0]);
     assert!(
         error(&directory, &json!({})).contains("b.png"),
-        "it is no class"
+        "it is not a class"
     );
     // What was learnt reads other pictures as well, but has nothing to compare with.
     let stored = serde_json::to_string(&splits.preprocessing.transform).expect("JSON");

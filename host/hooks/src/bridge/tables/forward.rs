@@ -97,6 +97,7 @@ fn run_forward(
 
 /// Sets the loss of the batch for the current hook.
 fn give_loss(shared: &BridgeState<'_>, value: f64, gradient: &Tensor) -> Result<(), String> {
+    shared.given_losses.admits()?;
     let gradient = match shared.phase() {
         Phase::Train => {
             let position = FIXED.iter().position(|name| *name == "outputs");
@@ -106,7 +107,7 @@ fn give_loss(shared: &BridgeState<'_>, value: f64, gradient: &Tensor) -> Result<
         }
         _ => None,
     };
-    (shared.given_losses).give(value, gradient, shared.hook_name())?;
+    (shared.given_losses).give(value, gradient, shared.hook_name());
     shared.journal.note(|| Change::GivenLoss);
     Ok(())
 }

@@ -87,7 +87,7 @@ impl Operation<'_> {
             }
             _ => match (self.elementwise(inputs)?, self.of_layer(inputs)?) {
                 (Some(text), _) | (None, Some(text)) => text,
-                (None, None) => return Err("it is not known there".to_owned()),
+                (None, None) => return Err("PyTorch's form of it is not known here".to_owned()),
             },
         };
         Ok(Written::Line(PythonValue::Tensor(expression)))
@@ -106,7 +106,7 @@ impl Operation<'_> {
             }
             ("Squeeze", [Sizes(sizes), ..]) => match sizes.as_slice() {
                 [size] => Some(Number(size.clone())),
-                _ => return Err("several sizes are no number".to_owned()),
+                _ => return Err("several sizes are not one number".to_owned()),
             },
             ("Concat", [Sizes(_), ..]) => {
                 let lists = (0..inputs.len()).map(|index| sizes(inputs, index));
@@ -142,7 +142,7 @@ impl Operation<'_> {
                 Some(Texts(chosen))
             }
             (_, inputs) if inputs.iter().any(|input| matches!(input, Texts(_))) => {
-                return Err("it is not known there for texts".to_owned());
+                return Err("PyTorch has no texts".to_owned());
             }
             _ => None,
         })
@@ -257,7 +257,7 @@ impl Operation<'_> {
 
     fn resized(&self, inputs: &[PythonValue]) -> Result<String, Reason> {
         let Some(PythonValue::Table(factors)) = inputs.get(2) else {
-            return Err("its factors are no constants".to_owned());
+            return Err("its factors are not constants".to_owned());
         };
         let factors = factors.numbers.iter().skip(2);
         let factors: Vec<String> = factors.map(|&factor| single(factor as f32)).collect();
@@ -286,7 +286,7 @@ impl Operation<'_> {
             1 => Ok("float"),
             7 => Ok("long"),
             11 => Ok("double"),
-            kind => Err(format!("elements of the type {kind} are not known there")),
+            kind => Err(format!("the element type {kind} is not supported")),
         }
     }
 
@@ -322,7 +322,7 @@ fn tensor(inputs: &[PythonValue], index: usize) -> Result<String, Reason> {
     match inputs.get(index) {
         Some(PythonValue::Tensor(text) | PythonValue::Number(text)) => Ok(text.clone()),
         Some(PythonValue::Sizes(sizes)) if sizes.len() == 1 => Ok(sizes.concat()),
-        _ => Err(format!("its input {} is no tensor", index + 1)),
+        _ => Err(format!("input {} is not a tensor", index + 1)),
     }
 }
 
@@ -336,14 +336,14 @@ fn optional(inputs: &[PythonValue], index: usize) -> Result<String, Reason> {
 fn number(inputs: &[PythonValue], index: usize) -> Result<String, Reason> {
     match inputs.get(index) {
         Some(PythonValue::Number(text)) => Ok(text.clone()),
-        _ => Err(format!("its input {} is no number", index + 1)),
+        _ => Err(format!("input {} is not a number", index + 1)),
     }
 }
 
 fn sizes(inputs: &[PythonValue], index: usize) -> Result<Vec<String>, Reason> {
     match inputs.get(index) {
         Some(PythonValue::Sizes(sizes)) => Ok(sizes.clone()),
-        _ => Err(format!("its input {} is no list of sizes", index + 1)),
+        _ => Err(format!("input {} is not a list of sizes", index + 1)),
     }
 }
 
@@ -362,7 +362,7 @@ fn reshaped(x: &str, shape: Option<&PythonValue>) -> Result<String, Reason> {
                 sizes.collect::<Vec<_>>().join(", ")
             ))
         }
-        _ => Err("its shape is computed".to_owned()),
+        _ => Err("its shape is not a constant".to_owned()),
     }
 }
 
@@ -373,7 +373,9 @@ fn sliced(x: &str, inputs: &[PythonValue]) -> Result<String, Reason> {
         _ => Err("it cuts several dimensions".to_owned()),
     };
     let (start, end, axis) = (one(1)?, one(2)?, one(3)?);
-    let axis: i64 = axis.parse().map_err(|_| "its dimension is computed")?;
+    let axis: i64 = axis
+        .parse()
+        .map_err(|_| "its dimension is not a constant")?;
     let others = |count: i64| vec![":"; count.max(0) as usize];
     let mut places: Vec<String> = Vec::new();
     if axis < 0 {

@@ -23,7 +23,7 @@ pub(crate) type Backward<const N: usize> = Box<
     dyn Fn([&Tensor; N], &Tensor, &Tensor, [bool; N]) -> Result<[Option<Tensor>; N]> + Send + Sync,
 >;
 
-/// An operation on one tensor; `output` was computed without a graph and is nobody else's.
+/// An operation on one tensor; `output` was computed without a graph and is not shared.
 pub(crate) fn custom_gradient1(
     x: &Tensor,
     output: Tensor,
@@ -39,7 +39,7 @@ pub(crate) fn custom_gradient1(
 }
 
 /// An operation on one tensor, whose gradient is computed from the tensor, the output, and the output's gradient; `output` was computed
-/// without a graph and is nobody else's.
+/// without a graph and is not shared.
 #[cfg(feature = "cuda")]
 pub(crate) fn custom_gradient_of_output1(
     x: &Tensor,
@@ -79,7 +79,7 @@ pub(crate) fn custom_gradient_of_output3(
     apply3(x, y, z, CustomGradient::with(output, backward)?)
 }
 
-/// An operation on two tensors; `output` was computed without a graph and is nobody else's.
+/// An operation on two tensors; `output` was computed without a graph and is not shared.
 pub(crate) fn custom_gradient2(
     [x, y]: [&Tensor; 2],
     output: Tensor,
@@ -94,7 +94,7 @@ pub(crate) fn custom_gradient2(
     apply2(x, y, CustomGradient::new(output, backward)?)
 }
 
-/// An operation on three tensors; `output` was computed without a graph and is nobody else's.
+/// An operation on three tensors; `output` was computed without a graph and is not shared.
 pub(crate) fn custom_gradient3(
     [x, y, z]: [&Tensor; 3],
     output: Tensor,

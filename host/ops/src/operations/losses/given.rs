@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor, bail};
 
 use crate::autograd::custom_gradient::custom_gradient1;
 
-/// A loss of the outputs `x` whose `value`, a scalar that is nobody else's, and `gradient` of x, of its shape and type, were computed
+/// A loss of the outputs `x` whose `value`, a scalar that is not shared, and `gradient` of x, of its shape and type, were computed
 /// outside the graph.
 ///
 /// # Errors

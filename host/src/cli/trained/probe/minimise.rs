@@ -24,11 +24,11 @@ pub(super) fn minimise(
             return;
         }
         let mut direction = direction(&gradient, &history);
-        let mut slope = dot(&direction, &gradient);
-        if slope >= 0.0 {
+        let mut derivative = dot(&direction, &gradient);
+        if derivative >= 0.0 {
             history.clear();
             direction = gradient.iter().map(|element| -element).collect();
-            slope = dot(&direction, &gradient);
+            derivative = dot(&direction, &gradient);
         }
         let mut length = if history.is_empty() {
             1.0 / dot(&gradient, &gradient).sqrt()
@@ -41,7 +41,7 @@ pub(super) fn minimise(
                 *next = at + length * along;
             }
             let found = function(&next, &mut next_gradient);
-            if found <= value + 1e-4 * length * slope {
+            if found <= value + 1e-4 * length * derivative {
                 value = found;
                 has_descended = true;
                 break;

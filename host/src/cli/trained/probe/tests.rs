@@ -1,4 +1,4 @@
-//! Probes compared with the same by NumPy and SciPy (`tests/reference/probes.py`).
+//! Probes compared with the same by `NumPy` and `SciPy` (`tests/reference/probes.py`).
 
 use serde_json::Value;
 
@@ -35,8 +35,8 @@ fn classes(value: &Value) -> Vec<u32> {
 
 #[test]
 fn probes_are_those_of_numpy() {
-    let text = include_str!("../../../../../tests/reference/probes.json");
-    let cases: Vec<Value> = serde_json::from_str(text).expect("JSON");
+    let json = include_str!("../../../../../tests/reference/probes.json");
+    let cases: Vec<Value> = serde_json::from_str(json).expect("JSON");
     for case in &cases {
         let (train, test) = (features(case, "train"), features(case, "test"));
         let count = number(&case["count"]);

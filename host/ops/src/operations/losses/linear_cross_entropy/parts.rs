@@ -23,7 +23,7 @@ pub(super) const STEP: usize = 64;
 /// Smallest number of rows that have the bits of many: a rest of fewer rows is computed with those before it.
 const FEWEST: usize = 16;
 
-/// Whether so many logits are computed in parts.
+/// Whether this many logits are computed in parts.
 pub(super) fn are_many(rows: usize, classes: usize) -> bool {
     rows >= rows_at_once(classes) + FEWEST && rows.saturating_mul(classes) >= MANY
 }

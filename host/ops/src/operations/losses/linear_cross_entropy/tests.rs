@@ -104,7 +104,8 @@ fn cases() -> Vec<Case> {
 fn bits_are_those_of_layer_and_loss_one_after_the_other() -> Result<()> {
     for case in cases() {
         let wanted = LinearSizes::of(case.x.dims(), case.weight.dims(), case.order)?;
-        if BlockedLinear::of(wanted, Terms::Singles).is_none() {
+        // Composed of candle's operations, the layer alone has other bits.
+        if is_chosen(&case.x) || BlockedLinear::of(wanted, Terms::Singles).is_none() {
             return Ok(());
         }
         for factor in [1.0, 0.25] {
@@ -129,7 +130,8 @@ fn bits_are_those_of_layer_and_loss_one_after_the_other() -> Result<()> {
 fn without_a_recording_gradients_are_computed_when_they_are_asked_for() -> Result<()> {
     for case in cases() {
         let wanted = LinearSizes::of(case.x.dims(), case.weight.dims(), case.order)?;
-        if BlockedLinear::of(wanted, Terms::Singles).is_none() {
+        // Composed of candle's operations, the layer alone has other bits.
+        if is_chosen(&case.x) || BlockedLinear::of(wanted, Terms::Singles).is_none() {
             return Ok(());
         }
         let recording = record();
@@ -192,7 +194,7 @@ fn few_logits_are_computed_at_once() -> Result<()> {
             Ok(())
         },
     )?;
-    assert_eq!(parts, [0..143]);
+    assert_eq!(parts, std::slice::from_ref(&(0..143)));
     assert_eq!(bits(&loss)?, bits(&case.whole()?.0)?);
     // GPT-2's vocabulary: 166 rows are 32 MiB of logits.
     assert_eq!(rows_at_once(50_257), 128);

@@ -11,6 +11,10 @@ use crate::nn::Targets;
 use crate::weights::tests::transformers::{Built, built, directory as fixture};
 use crate::weights::{self, Renames};
 
+fn write(place: &Path, files: &Files<'_>) -> Result<ExportedDirectory, ModelExportError> {
+    directory::write(place, |directory| fill(directory, files))
+}
+
 fn weights_in(directory: &Path) -> BTreeMap<String, Tensor> {
     let read = weights::read(&directory.join("model.safetensors"));
     read.expect("weights").into_iter().collect()
@@ -59,8 +63,7 @@ fn what_transformers_wrote_is_written_as_it_was() {
             tokenizer_config: None,
         };
         let output = place.path().join(name);
-        let written = directory::write(&output, |directory| fill(directory, &files));
-        written.expect(name);
+        write(&output, &files).expect(name);
         let (ours, theirs) = (weights_in(&output), weights_in(&fixture(name)));
         let names = |of: &BTreeMap<String, Tensor>| of.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&ours), names(&theirs), "{name}");

@@ -30,44 +30,46 @@ fn add_pair(sum: f32, factor: u32, pair: u32) -> f32 {
     add_flushed(sum, first(factor), first(pair))
 }
 
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn native(sums: &mut [f32; 16], factor: f32, words: &[f32; 16]) {
+    // SAFETY: the arrays have a register's elements, and the function has the instructions.
+    unsafe {
+        let sum = Avx512::load(sums.as_ptr());
+        let sum = Pairs::add(sum, &raw const factor, Avx512::load(words.as_ptr()));
+        Avx512::store(sums.as_mut_ptr(), sum);
+    }
+}
+#[target_feature(enable = "avx512f")]
+fn emulated_512(sums: &mut [f32; 16], factor: f32, words: &[f32; 16]) {
+    // SAFETY: as above.
+    unsafe {
+        let sum = Avx512::load(sums.as_ptr());
+        let words = Avx512::load(words.as_ptr());
+        let sum = <EmulatedPairs as Multiplies<Avx512>>::add(sum, &raw const factor, words);
+        Avx512::store(sums.as_mut_ptr(), sum);
+    }
+}
+#[target_feature(enable = "avx2,fma")]
+fn emulated_256(sums: &mut [f32; 16], factor: f32, words: &[f32; 16]) {
+    for half in [0, 8] {
+        // SAFETY: as above, for each half of the arrays.
+        unsafe {
+            let sum = Avx2::load(sums.as_ptr().add(half));
+            let words = Avx2::load(words.as_ptr().add(half));
+            let sum = <EmulatedPairs as Multiplies<Avx2>>::add(sum, &raw const factor, words);
+            Avx2::store(sums.as_mut_ptr().add(half), sum);
+        }
+    }
+}
+/// Adds pairs to sixteen sums.
+type Way = unsafe fn(&mut [f32; 16], f32, &[f32; 16]);
+
 /// Sixteen sums by each way that this processor has.
 fn by_all(sums: [f32; 16], factor: u32, pairs: [u32; 16]) -> Vec<(&'static str, [f32; 16])> {
     let factor = f32::from_bits(factor);
     let words = pairs.map(f32::from_bits);
     let mut found = Vec::new();
     let has_avx512 = is_x86_feature_detected!("avx512f");
-    #[target_feature(enable = "avx512f,avx512bf16")]
-    fn native(sums: &mut [f32; 16], factor: f32, words: &[f32; 16]) {
-        // SAFETY: the arrays have a register's elements, and the function has the instructions.
-        unsafe {
-            let sum = Avx512::load(sums.as_ptr());
-            let sum = Pairs::add(sum, &raw const factor, Avx512::load(words.as_ptr()));
-            Avx512::store(sums.as_mut_ptr(), sum);
-        }
-    }
-    #[target_feature(enable = "avx512f")]
-    fn emulated_512(sums: &mut [f32; 16], factor: f32, words: &[f32; 16]) {
-        // SAFETY: as above.
-        unsafe {
-            let sum = Avx512::load(sums.as_ptr());
-            let words = Avx512::load(words.as_ptr());
-            let sum = <EmulatedPairs as Multiplies<Avx512>>::add(sum, &raw const factor, words);
-            Avx512::store(sums.as_mut_ptr(), sum);
-        }
-    }
-    #[target_feature(enable = "avx2,fma")]
-    fn emulated_256(sums: &mut [f32; 16], factor: f32, words: &[f32; 16]) {
-        for half in [0, 8] {
-            // SAFETY: as above, for each half of the arrays.
-            unsafe {
-                let sum = Avx2::load(sums.as_ptr().add(half));
-                let words = Avx2::load(words.as_ptr().add(half));
-                let sum = <EmulatedPairs as Multiplies<Avx2>>::add(sum, &raw const factor, words);
-                Avx2::store(sums.as_mut_ptr().add(half), sum);
-            }
-        }
-    }
-    type Way = unsafe fn(&mut [f32; 16], f32, &[f32; 16]);
     let ways: [(&'static str, bool, Way); 3] = [
         (
             "native",
@@ -116,8 +118,8 @@ fn pairs_are_added_the_second_first_by_whatever_instructions() {
         // Any bits, moderate numbers, numbers near the smallest ones.
         let mut any = || match round % 3 {
             0 => bits(),
-            1 => 0x3c00 + bits() % 0x0600 | (bits() & 0x8000),
-            _ => 0x1f80 + bits() % 0x0200 | (bits() & 0x8000),
+            1 => (0x3c00 + bits() % 0x0600) | (bits() & 0x8000),
+            _ => (0x1f80 + bits() % 0x0200) | (bits() & 0x8000),
         };
         // Packing leaves no denormal numbers, which the instruction takes for zeros.
         let mut element = || {
