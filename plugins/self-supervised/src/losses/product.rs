@@ -33,7 +33,7 @@ impl<'a> Matrix<'a> {
 
     fn view(self) -> Result<ArrayView2<'a, f64>, WrongShape> {
         let shape = (self.values.len() / self.width.max(1), self.width);
-        let view = ArrayView2::from_shape(shape, self.values).map_err(wrong)?;
+        let view = ArrayView2::from_shape(shape, self.values).map_err(|error| wrong(&error))?;
         Ok(if self.transposed {
             view.reversed_axes()
         } else {
@@ -68,12 +68,13 @@ pub(super) fn add_product(
         );
         return Err(WrongShape(message));
     }
-    let mut to = ArrayViewMut2::from_shape((left.nrows(), right.ncols()), to).map_err(wrong)?;
+    let mut to = ArrayViewMut2::from_shape((left.nrows(), right.ncols()), to)
+        .map_err(|error| wrong(&error))?;
     general_mat_mul(1.0, &left, &right, 1.0, &mut to);
     Ok(())
 }
 
-fn wrong(error: ShapeError) -> WrongShape {
+fn wrong(error: &ShapeError) -> WrongShape {
     WrongShape(error.to_string())
 }
 
