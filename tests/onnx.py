@@ -170,7 +170,7 @@ images("every pooling and norm of images", {"kind": "sequential", "layers": [
     {"kind": "max-pool2d", "kernel": 3, "stride": 1, "padding": 1}, {"kind": "avg-pool2d", "kernel": 2, "stride": 1, "padding": 1},
     {"kind": "residual", "layers": [{"kind": "conv2d", "channels": 4, "kernel": 3, "padding": 2, "dilation": 2, "groups": 2}], "activation": "tanh"},
     {"kind": "adaptive-max-pool2d", "size": [5, 4]}, {"kind": "adaptive-avg-pool2d", "size": [3, 3]}, {"kind": "sigmoid"},
-    {"kind": "flatten"}, {"kind": "reshape", "shape": [4, 9]}, {"kind": "layer-norm"}, {"kind": "rms-norm"}, {"kind": "dropout"},
+    {"kind": "flatten"}, {"kind": "reshape", "shape": [4, 9]}, {"kind": "layer-norm"}, {"kind": "rms-norm"}, {"kind": "unit-norm"}, {"kind": "dropout"},
     {"kind": "mean-positions"}, {"kind": "linear"}]})
 arrays("sequences of numbers", numbers.normal(size=(40, 3, 10)).astype(np.float32), numbers.normal(size=(40, 2)).astype(np.float32),
        {"kind": "sequential", "layers": [{"kind": "conv1d", "channels": 4, "kernel": 3, "padding": 1, "stride": 2}, {"kind": "relu"},

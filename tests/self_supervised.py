@@ -21,9 +21,13 @@ HOOKS = {
     "moco": {"queue": 4096, "momentum": 0.99, "temperature": 0.2},
     "byol": {"projector": "projector", "momentum": 0.99},
     "dino": {"momentum": 0.99},
-    "swav": {},
+    "swav": {"prototypes": "prototypes"},
+    "deep-cluster": {"prototypes": "prototypes", "embeddings": "directions"},
 }
-OUTPUTS = {"dino": 256, "swav": 64}
+OUTPUTS = {"dino": 256}
+CLUSTERED, PROTOTYPES = ("swav", "deep-cluster"), 100
+# What lightly has no loss for.
+OURS_ALONE = ("random", "deep-cluster")
 
 
 def layers(method):
@@ -33,7 +37,9 @@ def layers(method):
     head = lambda name, outputs: {"kind": "sequential", "name": name, "layers": [
         {"kind": "linear", "outputs": 128}, {"kind": "batch-norm"}, {"kind": "relu"}, {"kind": "linear", "outputs": outputs}]}
     body = [*conv(16, 1), *conv(32, 2), *conv(WIDTH, 2), {"kind": "adaptive-avg-pool2d"}, {"kind": "flatten", "name": "features"}]
-    return body + [head("projector", OUTPUTS.get(method, 64))] + ([head("predictor", 64)] if method == "byol" else [])
+    prototypes = [{"kind": "unit-norm", "name": "directions"}, {"kind": "linear", "name": "prototypes", "outputs": PROTOTYPES, "bias": False}]
+    ends = {"byol": [head("predictor", 64)]} | {name: prototypes for name in CLUSTERED}
+    return body + [head("projector", OUTPUTS.get(method, 64))] + ends.get(method, [])
 
 
 def read(file):
@@ -91,7 +97,7 @@ def ours(method, seed, arguments, place):
 
 def theirs(method, seed, images, arguments):
     import copy, torch, torchvision
-    from lightly.loss import BarlowTwinsLoss, DINOLoss, NegativeCosineSimilarity, NTXentLoss, VICRegLoss
+    from lightly.loss import BarlowTwinsLoss, DINOLoss, NegativeCosineSimilarity, NTXentLoss, SwaVLoss, VICRegLoss
     from lightly.models.utils import update_momentum
     from torch import nn
 
@@ -101,11 +107,12 @@ def theirs(method, seed, images, arguments):
     head = lambda i, o: nn.Sequential(nn.Linear(i, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Linear(128, o))
     body = nn.Sequential(*conv(1, 16, 1), *conv(16, 32, 2), *conv(32, WIDTH, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     student = nn.Sequential(body, head(WIDTH, OUTPUTS.get(method, 64)))
-    predictor = head(64, 64) if method == "byol" else nn.Identity()
+    predictor = head(64, 64) if method == "byol" else nn.Linear(64, PROTOTYPES, bias=False) if method == "swav" else nn.Identity()
     teacher = copy.deepcopy(student).requires_grad_(False)
     kinds = {
         "simclr": lambda: NTXentLoss(temperature=0.2), "barlow-twins": lambda: BarlowTwinsLoss(lambda_param=5e-3), "vicreg": VICRegLoss,
         "moco": lambda: NTXentLoss(temperature=0.2, memory_bank_size=(4096, 64)), "byol": NegativeCosineSimilarity,
+        "swav": SwaVLoss,
         "dino": lambda: DINOLoss(output_dim=OUTPUTS["dino"], warmup_teacher_temp_epochs=0),
     }
     loss = kinds[method]()
@@ -129,6 +136,10 @@ def theirs(method, seed, images, arguments):
                 with torch.no_grad():
                     keys = [teacher(view) for view in views]
                 value = 0.5 * (loss(predictor(outputs[0]), keys[1]) + loss(predictor(outputs[1]), keys[0]))
+            elif method == "swav":
+                with torch.no_grad():
+                    predictor.weight.copy_(nn.functional.normalize(predictor.weight))
+                value = loss([predictor(nn.functional.normalize(output)) for output in outputs], [])
             elif method == "dino":
                 with torch.no_grad():
                     keys = [teacher(view) for view in views]
@@ -150,7 +161,7 @@ def theirs(method, seed, images, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("images"), parser.add_argument("labels")
-    parser.add_argument("--methods", type=lambda text: text.split(","), default=[name for name in HOOKS if name != "swav"])
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=list(HOOKS))
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1])
     parser.add_argument("--threads", type=int, default=2)
@@ -167,7 +178,7 @@ def main():
             idx(place / f"{name}labels", labels[part])
         for seed in arguments.seeds:
             for method in ["random", *arguments.methods]:
-                for who in ["sconce"] if arguments.alone or method in ("random", "swav") else ["sconce", "lightly"]:
+                for who in ["sconce"] if arguments.alone or method in OURS_ALONE else ["sconce", "lightly"]:
                     features, ms = ours(method, seed, arguments, place) if who == "sconce" else theirs(method, seed, images, arguments)
                     every, few = probe(features, labels)
                     print(f"| {method} | {who} | {seed} | {every:.1f} | {few:.1f} | {f'{ms:.1f}' if ms else ''} |", flush=True)

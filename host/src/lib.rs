@@ -17,6 +17,7 @@
 //! The other modules are the host's own and hidden here: `docs/architecture.md` describes them. They are public for
 //! the project's tests, and change without notice.
 
+mod allocator;
 #[expect(
     unsafe_code,
     reason = "sets the number of threads before there are any"

@@ -2,8 +2,9 @@
 //! run was resumed.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 
-use sconce_tests::{Finished, Workplace, tiny};
+use sconce_tests::{Finished, Workplace, tiny, until};
 use serde_json::{Value, json};
 
 use crate::view_sizes::{any_size, two_sizes};
@@ -11,7 +12,9 @@ use crate::view_sizes::{any_size, two_sizes};
 const PLUGINS: &[&str] = &[
     "sconce-plugin-self-supervised",
     "sconce-plugin-sockets",
+    "sconce-plugin-checkpoints",
     "sconce-fixture-faults",
+    "sconce-fixture-wrecker",
 ];
 
 /// Two epochs of five batches, in updates of two.
@@ -26,6 +29,16 @@ fn manifest(hook: Value, views: Value) -> Value {
         {"kind": "linear", "name": "projector", "outputs": 6},
         {"kind": "linear", "name": "predictor", "outputs": 6},
     ]});
+    if hook["config"]["prototypes"].is_string() {
+        let layers = manifest["model"]["layers"].as_array_mut();
+        layers.expect("layers").splice(
+            5..,
+            [
+                json!({"kind": "unit-norm", "name": "directions"}),
+                json!({"kind": "linear", "name": "prototypes", "outputs": 5, "bias": false}),
+            ],
+        );
+    }
     manifest["data"] = json!({
         "kind": "synthetic-digits", "train": 38, "val": 0, "test": 0, "size": 16, "targets": "none",
         "views": views,
@@ -94,6 +107,16 @@ fn teachers_queues_and_centres_have_the_same_bits_everywhere() {
             of_one_size(2),
             "byol.teacher",
         ),
+        (
+            json!({"hook": "swav", "config": {"prototypes": "prototypes", "embeddings": "directions", "queue": 20}}),
+            3,
+            "swav.queue.1",
+        ),
+        (
+            json!({"hook": "deep-cluster", "config": {"prototypes": "prototypes", "embeddings": "directions"}}),
+            2,
+            "deep-cluster.bank",
+        ),
     ] {
         let mut manifest = manifest(hook, views);
         if manifest["data"]["views"] == two_sizes() {
@@ -134,6 +157,85 @@ fn teachers_queues_and_centres_have_the_same_bits_everywhere() {
         });
         assert!(resumed == expected, "{kept} after a run was resumed");
     }
+}
+
+#[test]
+fn three_and_four_ranks_have_the_bits_of_one() {
+    let hook = json!({"hook": "moco", "config": {"queue": 50, "momentum": 0.9}});
+    let mut manifest = manifest(hook, 2);
+    manifest["train"] = json!({"epochs": 2, "batch_size": 3, "accumulate": 4});
+    let expected = ran(place(&manifest), |place| {
+        place.sconce(&["run", "manifest.json"])
+    });
+    for ranks in ["3", "4"] {
+        let on_ranks = ran(place(&manifest), |place| {
+            place.sconce(&["launch", "-n", ranks, "manifest.json"])
+        });
+        assert!(on_ranks == expected, "on {ranks} ranks");
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_has_the_same_bits_in_the_end() {
+    let hook = json!({"hook": "moco", "config": {"queue": 50, "momentum": 0.9}});
+    let mut manifest = manifest(hook, 2);
+    if let Some(hooks) = manifest["hooks"].as_array_mut() {
+        hooks.push(json!({"hook": "checkpoint", "config": {"iterations": 3}}));
+    }
+    let expected = ran(place(&manifest), |place| {
+        place.sconce(&["run", "manifest.json"])
+    });
+    let mut killed = manifest.clone();
+    if let Some(hooks) = killed["hooks"].as_array_mut() {
+        let config = json!({"at": "after_iter", "how": "kill", "after_iteration": 7});
+        hooks.push(json!({"hook": "wrecker", "config": config}));
+    }
+    let place = place(&killed);
+    let ended = place.sconce(&["run", "manifest.json"]);
+    assert_ne!(ended.code, 0);
+    place.write(&manifest);
+    let resumed = ran(place, |place| {
+        place.sconce(&[
+            "run",
+            "manifest.json",
+            "--resume",
+            "latest",
+            "--allow-changes",
+        ])
+    });
+    assert!(resumed == expected);
+}
+
+#[test]
+fn a_plugin_that_is_replaced_in_mid_run_changes_no_bit() {
+    let hook = json!({"hook": "moco", "config": {"queue": 50, "momentum": 0.9}});
+    let mut manifest = manifest(hook, 2);
+    manifest["train"]["epochs"] = json!(200);
+    manifest["reload_at"] = json!("iteration");
+    let expected = ran(place(&manifest), |place| {
+        place.sconce(&["run", "manifest.json"])
+    });
+    let place = place(&manifest);
+    let log = std::fs::File::create(place.path("log.txt")).expect("a file");
+    let mut run = place.command(&["run", "manifest.json"]);
+    let mut run = run.stdout(Stdio::null()).stderr(log).spawn();
+    let run = run.as_mut().expect("it starts");
+    until("the run has begun", || {
+        let log = place.read("log.txt");
+        log.contains("hooks, in the order").then_some(())
+    });
+    // Another file with the same code.
+    let library = place.path("plugins/libsconce_plugin_self_supervised.so");
+    let mut bytes = std::fs::read(&library).expect("a library");
+    bytes.push(0);
+    std::fs::write(place.path("plugins/new"), bytes).expect("written");
+    std::fs::rename(place.path("plugins/new"), &library).expect("renamed");
+    let reloaded = place.sconce(&["reload", "out", "--hook", "moco", "--wait"]);
+    let status = run.wait().expect("it ends");
+    assert!(status.success(), "{}", place.read("log.txt"));
+    let record: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
+    assert_eq!(reloaded.code, 0, "{}{}", reloaded.stderr, record["reloads"]);
+    assert!(results(&place) == expected);
 }
 
 #[test]

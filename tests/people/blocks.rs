@@ -53,7 +53,16 @@ fn values(text: &str) -> Vec<Value> {
 }
 
 /// Hooks that learn from views without labels.
-const UNLABELLED: [&str; 6] = ["simclr", "barlow-twins", "vicreg", "moco", "byol", "dino"];
+const UNLABELLED: [&str; 8] = [
+    "simclr",
+    "barlow-twins",
+    "vicreg",
+    "moco",
+    "byol",
+    "dino",
+    "swav",
+    "deep-cluster",
+];
 
 /// A manifest with a piece of one where it belongs; none of what a run writes.
 fn around(piece: &Value) -> Option<Value> {
@@ -77,7 +86,8 @@ fn around(piece: &Value) -> Option<Value> {
                 "kind": "synthetic-digits", "val": 0, "test": 0, "targets": "none", "views": [{"count": 2}],
             });
             manifest["model"] = json!({"kind": "sequential", "layers": [
-                {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 8}, {"kind": "linear", "outputs": 8},
+                {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 8}, {"kind": "unit-norm", "name": "directions"},
+                {"kind": "linear", "name": "prototypes", "outputs": 8, "bias": false},
             ]});
             manifest["loss"] = json!("given");
         }

@@ -110,5 +110,11 @@ for samples, width, scale in [(2, 3, 0.5), (8, 5, 1.0)]:
     z = outputs(2 * samples, width, scale)
     config = {"invariance": 25.0, "variance": 25.0, "covariance": 1.0}
     case("vicreg", config, z, vicreg(z, **config))
+for views, samples, width, kind in [(2, 3, 4, "hard"), (3, 2, 5, "soft")]:
+    scores = outputs(views * samples, width, 0.4)
+    soft = (torch.randn(samples, width) * 2).softmax(1).double()
+    targets = soft if kind == "soft" else F.one_hot(soft.argmax(1), width).double()
+    loss = F.cross_entropy(scores / 0.1, targets.repeat(views, 1))
+    case("deep-cluster", {"temperature": 0.1}, scores, loss, targets=targets)
 with open("self_supervised.json", "w") as file:
     file.write("[\n" + ",\n".join(json.dumps(entry) for entry in cases) + "\n]\n")

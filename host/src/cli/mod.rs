@@ -27,6 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::allocator;
 use crate::clock;
 use crate::exit;
 use crate::faults;
@@ -226,6 +227,7 @@ pub fn main_code() -> u8 {
 
 fn code_with(tasks: &dyn TaskBuilder) -> u8 {
     clock::process_start();
+    allocator::keep_freed_memory();
     stdout::keep();
     stack::on_enough(|| answer(tasks))
 }

@@ -199,7 +199,7 @@ impl RunDriver for Drive<'_> {
     }
 
     fn end_batch(&mut self) {
-        *self.stage.batch.borrow_mut() = [None, None, None, None];
+        *self.stage.batch.borrow_mut() = [const { None }; 5];
         self.stage.values.borrow_mut().forget(Keep::Batch);
     }
 
@@ -319,6 +319,11 @@ impl Drive<'_> {
                 .map(|sample| ((number + sample) % classes) as u32)
                 .collect(),
         };
+        let each = script.schedule.iterations.max(1);
+        let first = number % each * size as u64;
+        let indices: Vec<u32> = (first..first + size as u64)
+            .map(|sample| sample as u32)
+            .collect();
         *self.stage.batch.borrow_mut() = [
             Some(Fake::new(
                 "inputs",
@@ -328,6 +333,7 @@ impl Drive<'_> {
             Some(Fake::new("targets", &[targets.len()], &targets)),
             None,
             None,
+            Some(Fake::new("indices", &[indices.len()], &indices)),
         ];
     }
 

@@ -16,7 +16,7 @@ use sconce_plugin_api::ext::{Asked, Collection, why_not_changed_on_first};
 use sconce_plugin_api::{Phase, Point};
 
 /// Names of the batch's tensors.
-pub(super) const BATCH: [&str; 4] = ["inputs", "targets", "outputs", "loss"];
+pub(super) const BATCH: [&str; 5] = ["inputs", "targets", "outputs", "loss", "indices"];
 /// Names of a module's tensors.
 pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
 
@@ -58,7 +58,7 @@ pub(super) struct FakeRun {
     pub(super) parameters: RefCell<Vec<Fake>>,
     /// At the parameters' indices; empty slots for parameters that have no gradient at this point.
     pub(super) gradients: RefCell<Vec<Option<Fake>>>,
-    pub(super) batch: RefCell<[Option<Fake>; 4]>,
+    pub(super) batch: RefCell<[Option<Fake>; 5]>,
     pub(super) module: RefCell<[Option<Fake>; 4]>,
     pub(super) values: RefCell<FakeValues>,
     pub(super) entries: RefCell<FakeValues>,
@@ -188,7 +188,8 @@ impl FakeRun {
         match collection {
             Collection::Parameters => self.parameters.borrow().len(),
             Collection::Gradients => self.gradients.borrow().len(),
-            Collection::Batch => BATCH.len(),
+            // The last is not among the variables.
+            Collection::Batch => BATCH.len() - 1,
             Collection::Module => MODULE.len(),
             Collection::Published => self.values.borrow().entries.len(),
             Collection::Checkpoint => self.entries.borrow().entries.len(),

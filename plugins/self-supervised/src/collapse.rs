@@ -64,20 +64,20 @@ fn spread(values: &[f32], width: usize) -> f64 {
     if rows < 2 {
         return 0.0;
     }
-    let lengths: Vec<f64> = values.chunks_exact(width).map(length).collect();
-    let mut sum = 0.0;
-    for column in 0..width {
-        let column = || {
-            let elements = values.iter().skip(column).step_by(width);
-            elements
-                .zip(&lengths)
-                .map(|(&x, length)| f64::from(x) / length)
-        };
-        let mean = column().sum::<f64>() / rows as f64;
-        let squares = column().map(|x| (x - mean) * (x - mean)).sum::<f64>();
-        sum += (squares / rows as f64).sqrt();
+    let (mut means, mut squares) = (vec![0.0; width], vec![0.0; width]);
+    for row in values.chunks_exact(width) {
+        let by_length = length(row).recip();
+        for ((&x, mean), square) in row.iter().zip(&mut means).zip(&mut squares) {
+            let x = f64::from(x) * by_length;
+            *mean += x;
+            *square += x * x;
+        }
     }
-    sum / width as f64
+    let deviations = means.iter().zip(&squares).map(|(mean, square)| {
+        let mean = mean / rows as f64;
+        (square / rows as f64 - mean * mean).max(0.0).sqrt()
+    });
+    deviations.sum::<f64>() / width as f64
 }
 
 /// Length of a row, at least a tiny one.

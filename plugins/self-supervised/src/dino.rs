@@ -58,7 +58,7 @@ pub(crate) struct Dino {
     centre: String,
     watch: Watch,
     /// Means of the teacher's outputs.
-    parts: UpdateParts,
+    parts: UpdateParts<Vec<f32>>,
 }
 
 impl Dino {

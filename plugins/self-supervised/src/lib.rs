@@ -7,10 +7,13 @@
 //! | `vicreg` | both views, with a variance for each column and no covariances |
 //! | `moco` | each view with a momentum teacher's key for the other, among a queue of earlier keys |
 //! | `byol` | a prediction from each view with the teacher's projection of the other |
+//! | `swav` | each view with the balanced assignment of another to prototypes |
+//! | `deep-cluster` | each view with its sample's cluster, found before each epoch |
 //! | `dino` | the student's distributions with the teacher's of other views, centred and sharpened |
 //!
 //! **Parts.** `losses`: values and gradients. `outputs`: what a batch's outputs are for them, and the loss that is given; `collapse`:
-//! whether the outputs still say something. `teacher`: an average of the parameters, and its passes; `queue`: earlier keys;
+//! whether the outputs still say something. `teacher`: an average of the parameters, and its passes; `queue`: earlier keys; `prototypes`: a last layer of
+//! directions; `clustering`: k-means;
 //! `update_parts`: what an update's batches have given, over all ranks.
 //!
 //! **Flow.** `before_iter`: the teacher looks at its views. `after_forward`: the loss. `after_update`: teacher, queue and centre follow.
@@ -20,23 +23,38 @@
 
 mod barlow_twins;
 mod byol;
+mod clustering;
 mod collapse;
+mod deep_cluster;
 mod dino;
 pub mod losses;
 mod moco;
 mod outputs;
+mod prototypes;
 mod queue;
 mod simclr;
+mod swav;
 mod teacher;
 mod update_parts;
 mod vicreg;
 
 use barlow_twins::BarlowTwins;
 use byol::Byol;
+use deep_cluster::DeepCluster;
 use dino::Dino;
 use moco::Moco;
 use sconce_plugin_api::prelude::*;
 use simclr::SimClr;
+use swav::Swav;
 use vicreg::VicReg;
 
-export_plugin!(SimClr, BarlowTwins, VicReg, Moco, Byol, Dino);
+export_plugin!(
+    SimClr,
+    BarlowTwins,
+    VicReg,
+    Moco,
+    Byol,
+    Dino,
+    Swav,
+    DeepCluster
+);

@@ -50,7 +50,7 @@ pub(crate) struct Moco {
     /// The batch's keys, of the other view of each query's sample.
     keys: Vec<f32>,
     watch: Watch,
-    parts: UpdateParts,
+    parts: UpdateParts<Vec<f32>>,
     place: QueuePlace,
 }
 
@@ -73,7 +73,7 @@ impl Hook for Moco {
             loss: InfoNce::new(config.temperature),
             giver: LossGiver::default(),
             teacher: Teacher::new((config.momentum, config.schedule), "", 2, setup)?,
-            queue: Queue::new(config.queue, setup)?,
+            queue: Queue::new("queue", config.queue, setup)?,
             keys: Vec::new(),
             watch: Watch::default(),
             parts: UpdateParts::default(),

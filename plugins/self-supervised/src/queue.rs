@@ -12,6 +12,15 @@ use crate::outputs::table;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct QueuePlace {
     next: u64,
+    /// Whether all random directions are replaced.
+    is_full: bool,
+}
+
+impl QueuePlace {
+    /// Whether the queue has as many keys as it has room for.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
 }
 
 /// A queue of one hook.
@@ -23,12 +32,13 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(size: u64, setup: &Setup<'_>) -> Result<Queue> {
+    /// Of a name and a number of rows.
+    pub(crate) fn new(name: &str, size: u64, setup: &Setup<'_>) -> Result<Queue> {
         if !(1..=MOST).contains(&size) {
             bail!("`queue` has from 1 to {MOST} keys, found {size}");
         }
         Ok(Queue {
-            name: format!("{}.queue", setup.name()),
+            name: format!("{}.{name}", setup.name()),
             size,
             seed: setup.seed(),
         })
@@ -84,13 +94,14 @@ impl Queue {
                 row.copy_from_slice(key);
             }
             place.next = (place.next + 1) % self.size;
+            place.is_full |= place.next == 0;
         }
         Ok(())
     }
 }
 
 /// A number from -1 to below 1 that looks random: splitmix64 (Steele, Lea and Flood, 2014).
-fn uniform(state: u64) -> f32 {
+pub(crate) fn uniform(state: u64) -> f32 {
     let mut mixed = state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -75,14 +75,16 @@ impl Teacher {
         })
     }
 
+    /// Name of its tensor for a parameter.
+    pub(crate) fn member(&self, parameter: &str) -> String {
+        format!("{}/{parameter}", self.set)
+    }
+
     /// Publishes a copy of the parameters, unless a checkpoint had the teacher.
     pub(crate) fn begin(&mut self, task: &mut At<'_, impl ChangesParameters>) -> Result<()> {
         let parameters = task.parameters().filter(|parameter| !parameter.is_buffer());
         let names: Vec<String> = parameters.map(|one| one.name().to_owned()).collect();
-        let members: Vec<String> = names
-            .iter()
-            .map(|name| format!("{}/{name}", self.set))
-            .collect();
+        let members: Vec<String> = names.iter().map(|name| self.member(name)).collect();
         for (name, member) in names.iter().zip(&members) {
             if task.tensors(Collection::Published).has(member)? {
                 continue;

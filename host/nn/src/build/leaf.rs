@@ -3,9 +3,10 @@
 use super::builder::Builder;
 use super::made::{Made, made, same};
 use super::problem::{LayerProblem, first, last, rows, wants_numbers, wants_one_length};
+use crate::config::GroupNormConfig;
 use crate::layers::{
     BatchNorm, BatchNormOptions, DropPath, Dropout, GroupNorm, LayerNorm, Rearrangement, RmsNorm,
-    Scale,
+    Scale, UnitNorm,
 };
 use crate::ops::{PoolKind, RecurrentKind};
 use crate::{Inputs, LayerKind, Signal};
@@ -53,18 +54,7 @@ impl Builder<'_> {
                 let layer = BatchNorm::new(&mut self.parameters.scope(name), channels, options)?;
                 Ok(same(layer, input))
             }
-            LayerKind::GroupNorm(config) => {
-                let channels = first(input)?;
-                if !channels.is_multiple_of(config.groups) {
-                    return Err(LayerProblem::new(format!(
-                        "divides {channels} channels into {} groups; they must be a multiple of it",
-                        config.groups
-                    )));
-                }
-                let mut scope = self.parameters.scope(name);
-                let layer = GroupNorm::new(&mut scope, config.groups, channels, config.epsilon)?;
-                Ok(same(layer, input))
-            }
+            LayerKind::GroupNorm(config) => self.group_norm(config, name, input),
             LayerKind::LayerNorm(config) => {
                 let (width, mut scope) = (last(input)?, self.parameters.scope(name));
                 Ok(same(
@@ -78,6 +68,10 @@ impl Builder<'_> {
                     RmsNorm::new(&mut scope, width, config.epsilon)?,
                     input,
                 ))
+            }
+            LayerKind::UnitNorm(_) => {
+                let layer = UnitNorm::new(self.parameters, last(input)?)?;
+                Ok(same(layer, input))
             }
             LayerKind::Dropout(config) => Ok(same(Dropout::new(config.share, name), input)),
             LayerKind::DropPath(config) => Ok(same(DropPath::new(config.share, name), input)),
@@ -120,6 +114,26 @@ impl Builder<'_> {
     }
 }
 
+impl Builder<'_> {
+    fn group_norm(
+        &mut self,
+        config: &GroupNormConfig,
+        name: &str,
+        input: &Signal,
+    ) -> Result<Made, LayerProblem> {
+        let channels = first(input)?;
+        if !channels.is_multiple_of(config.groups) {
+            return Err(LayerProblem::new(format!(
+                "divides {channels} channels into {} groups; they must be a multiple of it",
+                config.groups
+            )));
+        }
+        let mut scope = self.parameters.scope(name);
+        let layer = GroupNorm::new(&mut scope, config.groups, channels, config.epsilon)?;
+        Ok(same(layer, input))
+    }
+}
+
 /// Whether a layer treats all positions alike, or selects among them, so that their number may vary.
 fn takes_any_length(kind: &LayerKind) -> bool {
     kind.activation().is_some()
@@ -128,6 +142,7 @@ fn takes_any_length(kind: &LayerKind) -> bool {
             LayerKind::Linear(_)
                 | LayerKind::LayerNorm(_)
                 | LayerKind::RmsNorm(_)
+                | LayerKind::UnitNorm(_)
                 | LayerKind::Dropout(_)
                 | LayerKind::DropPath(_)
                 | LayerKind::Scale(_)

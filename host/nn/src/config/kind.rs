@@ -68,6 +68,8 @@ layer_kinds! {
     LayerNorm(NormConfig) = "layer-norm",
     /// Root mean square normalisation over the last dimension.
     RmsNorm(NormConfig) = "rms-norm",
+    /// The last dimension divided by its length, as a direction.
+    UnitNorm(Plain) = "unit-norm",
     /// Sets a fraction of the elements to zero during training.
     Dropout(DropoutConfig) = "dropout",
     /// Sets all elements of a fraction of the samples to zero during training: stochastic depth, at the end of a residual branch (Huang et

@@ -37,7 +37,7 @@ pub use elementwise::{Activation, DropPath, Dropout, Scale};
 pub(crate) use embedding::NamedTokens;
 pub use embedding::{Embedding, EmbeddingOptions};
 pub use linear::{Linear, LinearOptions};
-pub use norm::{GroupNorm, LayerNorm, RmsNorm};
+pub use norm::{GroupNorm, LayerNorm, RmsNorm, UnitNorm};
 pub use pool::{Pool2d, Upsample};
 pub use positions::{ClassToken, PositionEmbedding, SelectPosition};
 pub(crate) use rearranging::Rearrangement;

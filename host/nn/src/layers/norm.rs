@@ -81,16 +81,21 @@ impl RmsNorm {
     }
 }
 
+/// The last dimension divided by its root mean square.
+fn divided_by_size(graph: &mut Graph, x: &Value, epsilon: f64) -> Value {
+    let squares = graph.of_two("Mul", x, x);
+    let last = graph.ints(&[-1]);
+    let mean = graph.of_two("ReduceMean", &squares, &last);
+    let epsilon = graph.number(epsilon);
+    let mean = graph.of_two("Add", &mean, &epsilon);
+    let size = graph.node("Sqrt", &[&mean], &[]);
+    graph.of_two("Div", x, &size)
+}
+
 impl RmsNorm {
     /// Its operations in a graph of ONNX, which has none for it in this version.
     pub(super) fn in_onnx(&self, graph: &mut Graph, x: &Value) -> Value {
-        let squares = graph.of_two("Mul", x, x);
-        let last = graph.ints(&[-1]);
-        let mean = graph.of_two("ReduceMean", &squares, &last);
-        let epsilon = graph.number(self.epsilon);
-        let mean = graph.of_two("Add", &mean, &epsilon);
-        let size = graph.node("Sqrt", &[&mean], &[]);
-        let y = graph.of_two("Div", x, &size);
+        let y = divided_by_size(graph, x, self.epsilon);
         let weight = graph.weight(&self.weight);
         graph.of_two("Mul", &y, &weight)
     }
@@ -107,6 +112,51 @@ impl Layer for RmsNorm {
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
         Ok(self.in_onnx(graph, x))
+    }
+}
+
+/// Vectors divided by their lengths: RMS normalisation with a fixed weight of 1/√width.
+#[derive(Clone, Debug)]
+pub struct UnitNorm {
+    /// As many equal elements as a vector has.
+    weight: Tensor,
+}
+
+impl UnitNorm {
+    /// Added to the mean square, by which vectors of zeros stay so.
+    const EPSILON: f64 = 1e-12;
+
+    /// Creates a layer for vectors of `width` elements, on the parameters' device and of their type.
+    pub fn new(parameters: &parameters::Parameters, width: usize) -> Result<Self> {
+        let weight = Tensor::full(UnitNorm::scale(width), width, parameters.device())?;
+        Ok(UnitNorm {
+            weight: weight.to_dtype(parameters.dtype())?,
+        })
+    }
+
+    fn scale(width: usize) -> f64 {
+        (width.max(1) as f64).sqrt().recip()
+    }
+
+    /// Maps (…, width) to the same shape.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        ops::rms_norm(x, &self.weight, UnitNorm::EPSILON)
+    }
+}
+
+impl Layer for UnitNorm {
+    fn continues(&self) -> bool {
+        true
+    }
+
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        UnitNorm::forward(self, x)
+    }
+
+    fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
+        let y = divided_by_size(graph, x, UnitNorm::EPSILON);
+        let scale = graph.number(UnitNorm::scale(self.weight.elem_count()));
+        Ok(graph.of_two("Mul", &y, &scale))
     }
 }
 

@@ -11,6 +11,7 @@
 //! - `memory`: new memory that is written before it is read; in [`fill`] by the threads of a region.
 //! - `products`: matrix views, and their multiplication by the crate `gemm` and by tiles in registers.
 //! - `elements`: loops over all elements, in parallel.
+//! - `prefetch`: what is read and written next comes into the cache while products are computed.
 //! - `rows`, `finite`, [`strokes`]: sums of rows, the check for NaN and infinity, distances for drawing.
 //!
 //! **Flow.** 1. An operation asks `region::parts` how many threads the work is worth, and allocates its result as
@@ -32,6 +33,7 @@ mod level;
 pub(crate) mod math;
 mod memory;
 mod parallel;
+mod prefetch;
 mod products;
 mod rows;
 pub mod strokes;
@@ -42,6 +44,7 @@ pub use level::{InstructionLevel, VARIABLE, best, has_pairs, level, limit_level}
 pub use memory::fill;
 pub(crate) use memory::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
 pub use parallel::{region, threads};
+pub(crate) use prefetch::{Ahead, prefetch, prefetch_all};
 pub(crate) use products::{
     BlockScratch, Blocked, Depth, FEW_ROWS, Factors, Job, LeftMatrix, Matrix, PANEL, PackedRight,
     Right, StreamedMatrix, TargetMatrix, Terms, add_blocked, has_tiles, multiply,

@@ -1,6 +1,6 @@
 //! The loss of Barlow Twins (Zbontar et al. 2021): a correlation matrix close to the identity.
 
-use super::product::{Matrix, Product};
+use super::product::{Matrix, multiply};
 use super::rows::{Rows, WrongShape};
 use super::standard::Columns;
 
@@ -16,7 +16,6 @@ pub struct BarlowTwins {
     correlations: Vec<f64>,
     by_first: Vec<f64>,
     by_second: Vec<f64>,
-    product: Product,
 }
 
 impl BarlowTwins {
@@ -29,7 +28,6 @@ impl BarlowTwins {
             correlations: Vec::new(),
             by_first: Vec::new(),
             by_second: Vec::new(),
-            product: Product::default(),
         }
     }
 
@@ -45,14 +43,11 @@ impl BarlowTwins {
         }
         let first = Matrix::new(&self.first.values, dimensions);
         let second = Matrix::new(&self.second.values, dimensions);
-        self.product
-            .write(first.transposed(), second, &mut self.correlations);
+        multiply(first.transposed(), second, &mut self.correlations)?;
         let value = differences(&mut self.correlations, dimensions, count, self.redundancy);
         let by_correlations = Matrix::new(&self.correlations, dimensions);
-        self.product
-            .write(second, by_correlations.transposed(), &mut self.by_first);
-        self.product
-            .write(first, by_correlations, &mut self.by_second);
+        multiply(second, by_correlations.transposed(), &mut self.by_first)?;
+        multiply(first, by_correlations, &mut self.by_second)?;
         let (to_first, to_second) = gradient.split_at_mut(samples * dimensions);
         self.first.backward(&self.by_first, to_first);
         self.second.backward(&self.by_second, to_second);

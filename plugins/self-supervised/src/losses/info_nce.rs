@@ -1,6 +1,6 @@
 //! The loss of `MoCo` (He et al. 2020): `InfoNCE` with a queue of negatives.
 
-use super::product::{Matrix, Product};
+use super::product::{Matrix, add_product, multiply};
 use super::rows::{Rows, WrongShape};
 use super::softmax::softmax;
 use super::unit::UnitRows;
@@ -16,8 +16,6 @@ pub struct InfoNce {
     queue: Vec<f64>,
     logits: Vec<f64>,
     by_queries: Vec<f64>,
-    by_block: Vec<f64>,
-    product: Product,
 }
 
 impl InfoNce {
@@ -30,8 +28,6 @@ impl InfoNce {
             queue: Vec::new(),
             logits: Vec::new(),
             by_queries: Vec::new(),
-            by_block: Vec::new(),
-            product: Product::default(),
         }
     }
 
@@ -58,13 +54,13 @@ impl InfoNce {
         self.queries.set(queries);
         self.keys.set(keys);
         queue.widen(&mut self.queue);
-        let value = self.cross_entropy(queries.width());
+        let value = self.cross_entropy(queries.width())?;
         self.queries.backward(&self.by_queries, gradient);
         Ok(value)
     }
 
     /// The loss, with its gradient of the queries' directions in `by_queries`.
-    fn cross_entropy(&mut self, width: usize) -> f64 {
+    fn cross_entropy(&mut self, width: usize) -> Result<f64, WrongShape> {
         let count = self.queries.values.len() / width;
         let scale = 1.0 / (count as f64 * self.temperature);
         let queue = Matrix::new(&self.queue, width);
@@ -73,8 +69,7 @@ impl InfoNce {
         let blocks = self.queries.values.chunks(BLOCK * width);
         for (queries, keys) in blocks.zip(self.keys.values.chunks(BLOCK * width)) {
             let of_block = Matrix::new(queries, width);
-            self.product
-                .write(of_block, queue.transposed(), &mut self.logits);
+            multiply(of_block, queue.transposed(), &mut self.logits)?;
             let negatives = self.queue.len() / width;
             let pairs = queries.chunks_exact(width).zip(keys.chunks_exact(width));
             let first = self.by_queries.len();
@@ -93,16 +88,11 @@ impl InfoNce {
                 }
             }
             if negatives > 0 {
-                self.product.write(
-                    Matrix::new(&self.logits, negatives),
-                    queue,
-                    &mut self.by_block,
-                );
-                let sums = self.by_queries[first..].iter_mut();
-                sums.zip(&self.by_block).for_each(|(sum, by)| *sum += by);
+                let by_logits = Matrix::new(&self.logits, negatives);
+                add_product(by_logits, queue, &mut self.by_queries[first..])?;
             }
         }
-        value / count as f64
+        Ok(value / count as f64)
     }
 }
 

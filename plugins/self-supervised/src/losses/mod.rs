@@ -7,6 +7,7 @@
 //! | [`Byol`] | predictions with the teacher's projections of the other view, without negatives |
 //! | [`Dino`] | the student's distributions with the teacher's of other views, centred and sharpened |
 //! | [`Swav`] | scores of prototypes with the balanced assignments of other views |
+//! | [`Clusters`] | scores of prototypes with the clusters of samples (`DeepCluster`) |
 //! | [`BarlowTwins`] | the correlations of all pairs of dimensions with the identity |
 //! | [`VicReg`] | both views, with a variance for each dimension and no covariances |
 //!
@@ -24,6 +25,7 @@ mod dino;
 mod info_nce;
 mod nt_xent;
 mod product;
+mod prototypes;
 mod rows;
 mod softmax;
 mod standard;
@@ -38,6 +40,7 @@ pub use byol::Byol;
 pub use dino::{Dino, Sharpening, move_centre};
 pub use info_nce::InfoNce;
 pub use nt_xent::NtXent;
+pub use prototypes::{Clusters, scores};
 pub use rows::{Rows, WrongShape};
-pub use swav::{Swav, SwavConfig};
+pub use swav::{Swav, SwavConfig, balanced};
 pub use vicreg::{VicReg, VicRegWeights};

@@ -1,6 +1,6 @@
 //! The loss of `SimCLR` (Chen et al. 2020): normalised temperature-scaled cross-entropy.
 
-use super::product::{Matrix, Product};
+use super::product::{Matrix, add_product, multiply};
 use super::rows::{Rows, WrongShape};
 use super::softmax::softmax;
 use super::unit::UnitRows;
@@ -12,7 +12,6 @@ pub struct NtXent {
     unit: UnitRows,
     similarities: Vec<f64>,
     by_unit: Vec<f64>,
-    product: Product,
 }
 
 impl NtXent {
@@ -23,7 +22,6 @@ impl NtXent {
             unit: UnitRows::default(),
             similarities: Vec::new(),
             by_unit: Vec::new(),
-            product: Product::default(),
         }
     }
 
@@ -33,12 +31,12 @@ impl NtXent {
         outputs.fits(gradient)?;
         self.unit.set(outputs);
         let unit = Matrix::new(&self.unit.values, outputs.width());
-        self.product
-            .write(unit, unit.transposed(), &mut self.similarities);
+        multiply(unit, unit.transposed(), &mut self.similarities)?;
         let value = cross_entropy(&mut self.similarities, samples, self.temperature);
-        add_transpose(&mut self.similarities, 2 * samples);
         let by_similarities = Matrix::new(&self.similarities, 2 * samples);
-        self.product.write(by_similarities, unit, &mut self.by_unit);
+        // A similarity counts for both of its rows.
+        multiply(by_similarities, unit, &mut self.by_unit)?;
+        add_product(by_similarities.transposed(), unit, &mut self.by_unit)?;
         self.unit.backward(&self.by_unit, gradient);
         Ok(value)
     }
@@ -63,15 +61,4 @@ fn cross_entropy(similarities: &mut [f64], samples: usize, temperature: f64) -> 
         }
     }
     value / rows as f64
-}
-
-/// Adds its transpose to a square matrix: a similarity counts for both of its rows.
-fn add_transpose(matrix: &mut [f64], size: usize) {
-    for row in 0..size {
-        for column in 0..row {
-            let sum = matrix[row * size + column] + matrix[column * size + row];
-            matrix[row * size + column] = sum;
-            matrix[column * size + row] = sum;
-        }
-    }
 }

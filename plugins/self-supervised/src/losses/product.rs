@@ -1,8 +1,9 @@
-//! Products of matrices, in tiles of which the sums stay in registers.
+//! Products of matrices, by `ndarray`.
 
-/// Rows and columns of a tile: its sums, and what is read for one step, are 14 registers of two elements.
-const ROWS: usize = 2;
-const COLUMNS: usize = 8;
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2, ShapeError};
+
+use super::rows::WrongShape;
 
 /// A matrix over a slice: as it lies there, or its transpose.
 #[derive(Clone, Copy)]
@@ -30,78 +31,51 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    fn rows(&self) -> usize {
-        if self.transposed {
-            self.width
+    fn view(self) -> Result<ArrayView2<'a, f64>, WrongShape> {
+        let shape = (self.values.len() / self.width.max(1), self.width);
+        let view = ArrayView2::from_shape(shape, self.values).map_err(|error| wrong(&error))?;
+        Ok(if self.transposed {
+            view.reversed_axes()
         } else {
-            self.values.len() / self.width
-        }
-    }
-
-    /// Writes `N` columns from `first` on to `to`, row by row; where there are none, zeros.
-    fn pack<const N: usize>(&self, first: usize, to: &mut Vec<f64>) {
-        to.clear();
-        if self.transposed {
-            let inner = self.width;
-            to.resize(inner * N, 0.0);
-            let lines = self.values.chunks_exact(inner).skip(first).take(N);
-            for (column, line) in lines.enumerate() {
-                for (packed, &value) in to.chunks_exact_mut(N).zip(line) {
-                    packed[column] = value;
-                }
-            }
-        } else {
-            for row in self.values.chunks_exact(self.width) {
-                let found = row.iter().skip(first).copied();
-                to.extend(found.chain(std::iter::repeat(0.0)).take(N));
-            }
-        }
+            view
+        })
     }
 }
 
-/// Multiplies matrices, by buffers that it keeps.
-#[derive(Default)]
-pub(super) struct Product {
-    left: Vec<Vec<f64>>,
-    right: Vec<f64>,
+/// Writes `left` times `right` to `to`, row-major.
+pub(super) fn multiply(
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    to: &mut Vec<f64>,
+) -> Result<(), WrongShape> {
+    to.clear();
+    to.resize(left.view()?.nrows() * right.view()?.ncols(), 0.0);
+    add_product(left, right, to)
 }
 
-impl Product {
-    /// Writes `left` times `right` to `to`, row-major.
-    pub(super) fn write(&mut self, left: Matrix<'_>, right: Matrix<'_>, to: &mut Vec<f64>) {
-        let (rows, columns) = (left.rows(), right.transposed().rows());
-        to.clear();
-        to.resize(rows * columns, 0.0);
-        self.left.resize_with(rows.div_ceil(ROWS), Vec::new);
-        for (tile, packed) in self.left.iter_mut().enumerate() {
-            left.transposed().pack::<ROWS>(tile * ROWS, packed);
-        }
-        for first in (0..columns).step_by(COLUMNS) {
-            right.pack::<COLUMNS>(first, &mut self.right);
-            for (packed, lines) in self.left.iter().zip(to.chunks_mut(ROWS * columns)) {
-                let sums = tile(packed, &self.right);
-                for (line, sums) in lines.chunks_exact_mut(columns).zip(&sums) {
-                    let part = line.iter_mut().skip(first);
-                    part.zip(sums).for_each(|(to, &sum)| *to = sum);
-                }
-            }
-        }
+/// Adds `left` times `right` to `to`, row-major.
+pub(super) fn add_product(
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    to: &mut [f64],
+) -> Result<(), WrongShape> {
+    let (left, right) = (left.view()?, right.view()?);
+    if left.ncols() != right.nrows() {
+        let message = format!(
+            "a matrix of {} columns can't be multiplied by one of {} rows",
+            left.ncols(),
+            right.nrows()
+        );
+        return Err(WrongShape(message));
     }
+    let mut to = ArrayViewMut2::from_shape((left.nrows(), right.ncols()), to)
+        .map_err(|error| wrong(&error))?;
+    general_mat_mul(1.0, &left, &right, 1.0, &mut to);
+    Ok(())
 }
 
-/// The sums of one tile, over packed rows and columns.
-fn tile(left: &[f64], right: &[f64]) -> [[f64; COLUMNS]; ROWS] {
-    let mut sums = [[0.0; COLUMNS]; ROWS];
-    let (left, _) = left.as_chunks::<ROWS>();
-    let (right, _) = right.as_chunks::<COLUMNS>();
-    for (left, right) in left.iter().zip(right) {
-        for (sums, &factor) in sums.iter_mut().zip(left) {
-            for (sum, &value) in sums.iter_mut().zip(right) {
-                *sum += factor * value;
-            }
-        }
-    }
-    sums
+fn wrong(error: &ShapeError) -> WrongShape {
+    WrongShape(error.to_string())
 }
 
 #[cfg(test)]
@@ -113,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_is_that_of_three_loops_in_all_orders_and_sizes() {
+    fn a_product_is_that_of_three_loops_in_all_orders() {
         for (rows, inner, columns) in [(1, 1, 1), (2, 3, 8), (5, 7, 9), (4, 16, 17)] {
             let (left, right) = (numbers(rows * inner, 0.7), numbers(inner * columns, 0.3));
             let mut expected = vec![0.0; rows * columns];
@@ -140,13 +114,22 @@ mod tests {
                 Matrix::new(&right, columns),
                 Matrix::new(&right_t, inner).transposed(),
             ];
-            let (mut product, mut got) = (Product::default(), Vec::new());
+            let mut got = Vec::new();
             for left in lefts {
                 for right in rights {
-                    product.write(left, right, &mut got);
-                    assert_eq!(got, expected);
+                    multiply(left, right, &mut got).expect("they fit");
+                    add_product(left, right, &mut got).expect("they fit");
+                    let mut both = got.iter().zip(&expected);
+                    assert!(both.all(|(got, once)| (got - 2.0 * once).abs() < 1e-12));
                 }
             }
         }
+        let three = [1.0; 3];
+        let told = multiply(
+            Matrix::new(&three, 3),
+            Matrix::new(&three, 3),
+            &mut Vec::new(),
+        );
+        assert!(told.is_err_and(|why| why.to_string().contains("3 columns")));
     }
 }

@@ -31,11 +31,19 @@ impl<'a> Rows<'a> {
         self.values.len() / self.width
     }
 
-    pub(super) fn values(&self) -> &'a [f32] {
+    /// All elements.
+    pub(crate) fn values(&self) -> &'a [f32] {
         self.values
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &'a [f32]> + use<'a> {
+    /// A row, if there is one of this index.
+    pub(crate) fn row(&self, index: usize) -> Option<&'a [f32]> {
+        let begin = index.checked_mul(self.width)?;
+        self.values.get(begin..begin.checked_add(self.width)?)
+    }
+
+    /// The rows in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a [f32]> + use<'a> {
         self.values.chunks_exact(self.width)
     }
 
@@ -66,6 +74,17 @@ impl<'a> Rows<'a> {
             )));
         }
         Ok(rows / samples)
+    }
+
+    /// The first `count` rows. An error if there are fewer.
+    pub fn first(&self, count: usize) -> Result<Self, WrongShape> {
+        match self.values.get(..count * self.width) {
+            Some(values) => Ok(Rows { values, ..*self }),
+            None => Err(WrongShape(format!(
+                "there are {} rows, {count} are wanted",
+                self.count()
+            ))),
+        }
     }
 
     /// The first `count` rows, of which there must be as many, and the others.

@@ -40,18 +40,19 @@ impl Swav {
     }
 
     /// The mean over pairs of views and over samples, and its gradient of `scores`, (views · samples, prototypes), with
-    /// at least two views. The first `assigned` views are assigned, and predicted by all others. `queue` has the scores
-    /// of earlier embeddings, which take part in the assignment: equally many rows for each assigned view, view-major,
-    /// or none.
+    /// at least two views. The first views are assigned by `assigned`, their own scores or a teacher's, and predicted by all others.
+    /// `queue` has the scores of earlier embeddings, which take part in the assignment: equally many rows for each assigned view,
+    /// view-major, or none.
     pub fn compute(
         &mut self,
         scores: Rows<'_>,
-        queue: Rows<'_>,
+        (of_assigned, queue): (Rows<'_>, Rows<'_>),
         samples: usize,
-        assigned: usize,
         gradient: &mut [f32],
     ) -> Result<f64, WrongShape> {
         let views = scores.views(samples, "scores")?;
+        let assigned = of_assigned.views(samples, "assigned scores")?;
+        scores.as_wide_as(&of_assigned, "assigned scores")?;
         scores.as_wide_as(&queue, "queue's scores")?;
         scores.fits(gradient)?;
         let queued = queue.count();
@@ -64,12 +65,17 @@ impl Swav {
         self.assignments.clear();
         let (view, queued) = (samples * scores.width(), queued / assigned * scores.width());
         for of in 0..assigned {
-            let of_view = scores.values().iter().skip(of * view).take(view);
+            let of_view = of_assigned.values().iter().skip(of * view).take(view);
             let of_queue = queue.values().iter().skip(of * queued).take(queued);
             self.balanced.clear();
             self.balanced
                 .extend(of_view.chain(of_queue).map(|&score| f64::from(score)));
-            self.balance(scores.width());
+            balance(
+                &self.config,
+                &mut self.balanced,
+                scores.width(),
+                &mut self.by_prototype,
+            );
             self.assignments.extend(self.balanced.iter().take(view));
         }
         let temperature = self.config.temperature;
@@ -77,36 +83,39 @@ impl Swav {
             .others
             .compute(scores, &self.assignments, samples, temperature, gradient))
     }
+}
 
-    /// Replaces scores by assignments: each row sums up to 1, and each prototype has nearly the same sum of them.
-    fn balance(&mut self, prototypes: usize) {
-        let epsilon = self.config.epsilon;
-        // A factor of all is without effect, and keeps the largest from overflowing.
-        let largest = self
-            .balanced
-            .iter()
-            .copied()
-            .fold(f64::NEG_INFINITY, f64::max);
-        for score in &mut self.balanced {
-            *score = ((*score - largest) / epsilon).exp();
+/// Assigns rows of scores to prototypes: each row sums up to 1, and each prototype has nearly the same sum of them.
+pub fn balanced(config: &SwavConfig, scores: Rows<'_>) -> Vec<f32> {
+    let mut rows = Vec::new();
+    scores.widen(&mut rows);
+    balance(config, &mut rows, scores.width(), &mut Vec::new());
+    rows.into_iter().map(|part| part as f32).collect()
+}
+
+/// Replaces scores by assignments, as [`balanced`] does.
+fn balance(config: &SwavConfig, rows: &mut [f64], prototypes: usize, by_prototype: &mut Vec<f64>) {
+    // A factor of all is without effect, and keeps the largest from overflowing.
+    let largest = rows.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for score in rows.iter_mut() {
+        *score = ((*score - largest) / config.epsilon).exp();
+    }
+    for _ in 0..config.iterations {
+        by_prototype.clear();
+        by_prototype.resize(prototypes, 0.0);
+        for row in rows.chunks_exact(prototypes) {
+            by_prototype
+                .iter_mut()
+                .zip(row)
+                .for_each(|(sum, part)| *sum += part);
         }
-        for _ in 0..self.config.iterations {
-            self.by_prototype.clear();
-            self.by_prototype.resize(prototypes, 0.0);
-            for row in self.balanced.chunks_exact(prototypes) {
-                self.by_prototype
-                    .iter_mut()
-                    .zip(row)
-                    .for_each(|(sum, part)| *sum += part);
-            }
-            for row in self.balanced.chunks_exact_mut(prototypes) {
-                row.iter_mut()
-                    .zip(&self.by_prototype)
-                    .for_each(|(part, sum)| *part /= sum);
-                let sum: f64 = row.iter().sum();
-                for part in row.iter_mut() {
-                    *part /= sum;
-                }
+        for row in rows.chunks_exact_mut(prototypes) {
+            row.iter_mut()
+                .zip(&*by_prototype)
+                .for_each(|(part, sum)| *part /= sum);
+            let sum: f64 = row.iter().sum();
+            for part in row.iter_mut() {
+                *part /= sum;
             }
         }
     }

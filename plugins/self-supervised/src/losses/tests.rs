@@ -68,14 +68,15 @@ impl Case {
                     iterations: self.count("iterations"),
                 };
                 let (samples, assigned) = (self.count("samples"), self.count("assigned"));
-                Swav::new(config).compute(
-                    student,
-                    rows(&other("queue")),
-                    samples,
-                    assigned,
-                    &mut gradient,
-                )
+                let (first, _) = student.split(samples * assigned);
+                let queue = other("queue");
+                Swav::new(config).compute(student, (first, rows(&queue)), samples, &mut gradient)
             }
+            "deep-cluster" => Clusters::new(self.number("temperature")).compute(
+                student,
+                rows(&other("targets")),
+                &mut gradient,
+            ),
             "barlow-twins" => {
                 BarlowTwins::new(self.number("redundancy")).compute(student, &mut gradient)
             }
@@ -228,6 +229,7 @@ fn wrong_shapes_are_errors_that_say_what_is_wrong() {
         iterations: 3,
     };
     assert!(
-        message(Swav::new(config).compute(two, none, 1, 3, &mut [0.0; 4])).contains("3 of 2 views")
+        message(Swav::new(config).compute(two, (three, none), 1, &mut [0.0; 4]))
+            .contains("3 of 2 views")
     );
 }

@@ -1,6 +1,6 @@
 //! The loss of `VICReg` (Bardes et al. 2022): variance, invariance and covariance.
 
-use super::product::{Matrix, Product};
+use super::product::{Matrix, multiply};
 use super::rows::{Rows, WrongShape};
 use super::standard::Columns;
 
@@ -14,7 +14,6 @@ pub struct VicReg {
     view: Columns,
     covariances: Vec<f64>,
     by_values: Vec<f64>,
-    product: Product,
 }
 
 /// Weights of the three parts, each at least 0.
@@ -36,7 +35,6 @@ impl VicReg {
             view: Columns::default(),
             covariances: Vec::new(),
             by_values: Vec::new(),
-            product: Product::default(),
         }
     }
 
@@ -57,8 +55,8 @@ impl VicReg {
             .iter_mut()
             .zip(&*to_first)
             .for_each(|(to, by)| *to = -by);
-        value += self.spread(first, to_first);
-        value += self.spread(second, to_second);
+        value += self.spread(first, to_first)?;
+        value += self.spread(second, to_second)?;
         Ok(value)
     }
 
@@ -76,12 +74,11 @@ impl VicReg {
     }
 
     /// The other parts for one view, whose gradient is added to `gradient`.
-    fn spread(&mut self, rows: Rows<'_>, gradient: &mut [f32]) -> f64 {
+    fn spread(&mut self, rows: Rows<'_>, gradient: &mut [f32]) -> Result<f64, WrongShape> {
         let (dimensions, others) = (rows.width(), (rows.count() - 1) as f64);
         self.view.centre(rows, others, EPSILON);
         let values = Matrix::new(&self.view.values, dimensions);
-        self.product
-            .write(values.transposed(), values, &mut self.covariances);
+        multiply(values.transposed(), values, &mut self.covariances)?;
         let value = covariance(
             &mut self.covariances,
             dimensions,
@@ -89,8 +86,7 @@ impl VicReg {
             self.weights.covariance,
         );
         let by_covariances = Matrix::new(&self.covariances, dimensions);
-        self.product
-            .write(values, by_covariances, &mut self.by_values);
+        multiply(values, by_covariances, &mut self.by_values)?;
         // Half of each view's mean, as both have one.
         let scale = self.weights.variance / (2 * dimensions) as f64;
         let below = self
@@ -111,7 +107,7 @@ impl VicReg {
                 *to += (by + by_deviation * value / (others * deviation)) as f32;
             }
         }
-        value + scale * below.sum::<f64>()
+        Ok(value + scale * below.sum::<f64>())
     }
 }
 

@@ -227,6 +227,7 @@ fn layers_over_vectors_and_sequences_have_right_gradients() {
         layer!("linear", "outputs": 3, "bias": false, "init": {"kind": "xavier-normal"}),
         layer!("layer-norm"),
         layer!("rms-norm"),
+        layer!("unit-norm"),
         layer!("relu"),
         layer!("gelu"),
         layer!("silu"),

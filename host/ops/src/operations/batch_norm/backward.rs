@@ -94,6 +94,8 @@ impl<T: Number> Backward<'_, T> {
     fn sums(&self, channel: usize) -> (T, T) {
         let (mut of_bias, mut of_weight) = ([T::ZERO; LANES], [T::ZERO; LANES]);
         for sample in 0..self.channels.batch {
+            self.channels.prefetch_after(self.x, sample, channel);
+            self.channels.prefetch_after(self.g, sample, channel);
             let range = self.channels.range(sample, channel);
             let (x, g) = (&self.x[range.clone()], &self.g[range]);
             let (bias, weight) = sums_of(x, g, self.factors[channel], self.relu);

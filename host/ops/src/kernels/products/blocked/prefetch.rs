@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::kernels::Matrix;
+use crate::kernels::{Matrix, prefetch};
 
 /// Number of `f32` in a cache line.
 const LINE: usize = 16;
@@ -73,17 +73,4 @@ impl<'a> Prefetch<'a> {
             };
         }
     }
-}
-
-/// Prefetches the cache line of an element into the L2 cache.
-fn prefetch(element: &f32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: prefetching is part of the baseline, and changes nothing but what is in the cache.
-    #[expect(unsafe_code, reason = "an instruction that takes a pointer")]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(element).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = element;
 }

@@ -322,19 +322,48 @@ impl Product<'_, '_> {
 /// Calls `tile` with the number of rows as a constant, up to the maximum of the registers.
 #[cfg(target_arch = "x86_64")]
 macro_rules! by_rows {
-    ($self:ident, $registers:ty, $terms:ty, $rows:expr, $at:expr, $is_whole:expr, [$($count:literal)*]) => {
-        match ($rows, $is_whole) {
+    ($self:ident, $registers:ty, $terms:ty, $rows:expr, $at:expr, $columns:expr, [$($count:literal)*], [$($more:literal)*]) => {
+        match ($rows, $columns) {
             $(
                 // SAFETY: the calling function requires these registers' instructions and a product that fits its
                 // memory; `each_tile` gives tiles inside it, and the columns fill two registers.
-                ($count, true) => unsafe { $self.tile::<$registers, $terms, $count, true>($at) },
+                ($count, Columns::Two) => unsafe { $self.tile::<$registers, $terms, $count, 2, true>($at) },
                 // SAFETY: the calling function requires these registers' instructions and a product that fits its
                 // memory; `each_tile` gives tiles inside it.
-                ($count, false) => unsafe { $self.tile::<$registers, $terms, $count, false>($at) },
+                ($count, Columns::PartOfTwo) => unsafe { $self.tile::<$registers, $terms, $count, 2, false>($at) },
+            )*
+            $(
+                // SAFETY: as above; the columns fill one register.
+                ($more, Columns::One) => unsafe { $self.tile::<$registers, $terms, $more, 1, true>($at) },
+                // SAFETY: as above; the columns are part of one register.
+                ($more, Columns::PartOfOne) => unsafe { $self.tile::<$registers, $terms, $more, 1, false>($at) },
             )*
             _ => {}
         }
     };
+}
+
+/// Which of a tile's registers its columns fill.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    Two,
+    PartOfTwo,
+    One,
+    PartOfOne,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Columns {
+    /// Of registers of this many elements.
+    fn of(columns: usize, lanes: usize) -> Columns {
+        match columns {
+            _ if columns >= 2 * lanes => Columns::Two,
+            _ if columns > lanes => Columns::PartOfTwo,
+            _ if columns == lanes => Columns::One,
+            _ => Columns::PartOfOne,
+        }
+    }
 }
 
 /// The same value, with its origin hidden from the compiler.
@@ -371,11 +400,10 @@ impl Product<'_, '_> {
         &self,
         mut between: impl FnMut(),
     ) {
-        use registers::{Avx512, Registers};
-        self.each_tile(Avx512::ROWS, 2 * Avx512::LANES, |rows, at| {
+        use registers::Avx512;
+        self.each_tile::<Avx512>(|rows, at, columns| {
             between();
-            let is_whole = at.columns == 2 * Avx512::LANES;
-            by_rows!(self, Avx512, T, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
+            by_rows!(self, Avx512, T, rows, at, columns, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
         });
     }
 
@@ -384,11 +412,10 @@ impl Product<'_, '_> {
     /// The processor has AVX-512 with the instruction for pairs of `bf16`, and the product fits its memory.
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn avx512_pairs(&self, mut between: impl FnMut()) {
-        use registers::{Avx512, Pairs, Registers};
-        self.each_tile(Avx512::ROWS, 2 * Avx512::LANES, |rows, at| {
+        use registers::{Avx512, Pairs};
+        self.each_tile::<Avx512>(|rows, at, columns| {
             between();
-            let is_whole = at.columns == 2 * Avx512::LANES;
-            by_rows!(self, Avx512, Pairs, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
+            by_rows!(self, Avx512, Pairs, rows, at, columns, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
         });
     }
 
@@ -397,18 +424,17 @@ impl Product<'_, '_> {
     /// The processor has AVX2 and FMA, and the product fits its memory.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn avx2<T: registers::Multiplies<registers::Avx2>>(&self, mut between: impl FnMut()) {
-        use registers::{Avx2, Registers};
-        self.each_tile(Avx2::ROWS, 2 * Avx2::LANES, |rows, at| {
+        use registers::Avx2;
+        self.each_tile::<Avx2>(|rows, at, columns| {
             between();
-            let is_whole = at.columns == 2 * Avx2::LANES;
-            by_rows!(self, Avx2, T, rows, at, is_whole, [1 2 3 4 5 6]);
+            by_rows!(self, Avx2, T, rows, at, columns, [1 2 3 4 5 6], [1 2 3 4 5 6 7 8 9 10 11 12]);
         });
     }
 
-    /// Calls `tile(rows, at)` for tiles of at most `rows` rows, evenly divided, and `columns` columns.
+    /// Calls `tile(rows, at, columns)` for tiles of two registers of columns, or of one where those that are left fit in it. Rows are
+    /// evenly divided.
     #[inline(always)]
-    fn each_tile(&self, rows: usize, columns: usize, mut tile: impl FnMut(usize, At)) {
-        let tiles = self.target.rows.div_ceil(rows);
+    fn each_tile<R: registers::Registers>(&self, mut tile: impl FnMut(usize, At, Columns)) {
         let mut column = 0;
         while column < self.target.columns {
             let (panel, within) = (column / self.wide, column % self.wide);
@@ -416,23 +442,29 @@ impl Product<'_, '_> {
                 row: 0,
                 column,
                 offset: panel * self.right.panel + within,
-                columns: columns.min(self.target.columns - column),
+                columns: (2 * R::LANES).min(self.target.columns - column),
             };
+            let columns = Columns::of(at.columns, R::LANES);
+            let most = match self.strips {
+                None if at.columns <= R::LANES => R::NARROW_ROWS,
+                _ => R::ROWS,
+            };
+            let tiles = self.target.rows.div_ceil(most);
             for index in 0..tiles {
                 let row = index * self.target.rows / tiles;
                 let end = (index + 1) * self.target.rows / tiles;
-                tile(end - row, At { row, ..at });
+                tile(end - row, At { row, ..at }, columns);
             }
-            column += columns;
+            column += at.columns;
         }
     }
 
     /// # Safety
     ///
     /// The processor has the instructions of `R`; rows and columns lie inside the product, which fits its memory; with
-    /// `WHOLE` the columns fill two registers.
+    /// `WHOLE` the columns fill this number of registers.
     #[inline(always)]
-    unsafe fn tile<R, T, const ROWS: usize, const WHOLE: bool>(&self, at: At)
+    unsafe fn tile<R, T, const ROWS: usize, const WIDE: usize, const WHOLE: bool>(&self, at: At)
     where
         R: registers::Registers,
         T: registers::Multiplies<R>,
@@ -441,20 +473,20 @@ impl Product<'_, '_> {
         // SAFETY: by this function's contract the processor has the instructions, and all rows and columns lie in their
         // memory; masks leave out columns beyond the last. Pointers that go one step too far at the end are not read.
         unsafe {
-            let masks = [
-                R::mask(at.columns),
-                R::mask(at.columns.saturating_sub(R::LANES)),
-            ];
-            let load = |from: *const f32| {
-                let second = from.wrapping_add(R::LANES);
-                if WHOLE {
-                    [R::load(from), R::load(second)]
-                } else {
-                    [R::load_some(from, masks[0]), R::load_some(second, masks[1])]
-                }
+            let masks: [R::Mask; WIDE] =
+                std::array::from_fn(|index| R::mask(at.columns.saturating_sub(index * R::LANES)));
+            let load = |from: *const f32| -> [R::Register; WIDE] {
+                std::array::from_fn(|index| {
+                    let from = from.wrapping_add(index * R::LANES);
+                    if WHOLE {
+                        R::load(from)
+                    } else {
+                        R::load_some(from, masks[index])
+                    }
+                })
             };
             let target = self.target.start.add(at.row * row_step + at.column);
-            let mut sums = [[R::zero(); 2]; ROWS];
+            let mut sums = [[R::zero(); WIDE]; ROWS];
             if self.adds {
                 for (row, sums) in sums.iter_mut().enumerate() {
                     *sums = load(target.add(row * row_step));
@@ -463,7 +495,12 @@ impl Product<'_, '_> {
                 sums = [load(begin.as_ptr().add(at.column)); ROWS];
             }
             let third = apart!(3 * left_row);
-            let groups = [0, apart!(4 * left_row), apart!(8 * left_row)];
+            let groups = [
+                0,
+                apart!(4 * left_row),
+                apart!(8 * left_row),
+                apart!(12 * left_row),
+            ];
             // In strips, a tile's rows are side by side at each step along the depth.
             let (start, left_step) = match self.strips {
                 Some(depth) => (at.row * depth, ROWS),
@@ -474,13 +511,14 @@ impl Product<'_, '_> {
             for _ in 0..self.depth.outer {
                 let (mut left, mut right) = (left_outer, right_outer);
                 for _ in 0..self.depth.inner {
-                    let [first, second] = load(right);
+                    let words = load(right);
                     for (row, sums) in sums.iter_mut().enumerate() {
                         let group = left.wrapping_add(groups[row / 4]);
                         let factor =
                             group.wrapping_add([0, left_row, 2 * left_row, third][row % 4]);
-                        sums[0] = T::add(sums[0], factor, first);
-                        sums[1] = T::add(sums[1], factor, second);
+                        for (sum, words) in sums.iter_mut().zip(words) {
+                            *sum = T::add(*sum, factor, words);
+                        }
                     }
                     left = left.wrapping_add(left_step);
                     right = right.wrapping_add(self.right.steps.1);
@@ -488,20 +526,19 @@ impl Product<'_, '_> {
                 left_outer = left_outer.wrapping_add(self.left.steps.0);
                 right_outer = right_outer.wrapping_add(self.right.steps.0);
             }
-            for (row, [first, second]) in sums.into_iter().enumerate() {
-                let [first, second] = if self.target.rectifies {
-                    [R::rectified(first), R::rectified(second)]
-                } else {
-                    [first, second]
-                };
-                let to = target.add(row * row_step);
-                let next = to.wrapping_add(R::LANES);
-                if WHOLE {
-                    R::store(to, first);
-                    R::store(next, second);
-                } else {
-                    R::store_some(to, masks[0], first);
-                    R::store_some(next, masks[1], second);
+            for (row, sums) in sums.into_iter().enumerate() {
+                for (index, sum) in sums.into_iter().enumerate() {
+                    let sum = if self.target.rectifies {
+                        R::rectified(sum)
+                    } else {
+                        sum
+                    };
+                    let to = target.wrapping_add(row * row_step + index * R::LANES);
+                    if WHOLE {
+                        R::store(to, sum);
+                    } else {
+                        R::store_some(to, masks[index], sum);
+                    }
                 }
             }
         }

@@ -36,6 +36,9 @@ pub(super) trait Registers {
     /// Rows of a tile two registers wide: as many as the registers have room for.
     const ROWS: usize;
 
+    /// Rows of a tile one register wide, at most 16.
+    const NARROW_ROWS: usize;
+
     /// Selects the first `count` elements.
     unsafe fn mask(count: usize) -> Self::Mask;
     unsafe fn zero() -> Self::Register;
@@ -249,6 +252,7 @@ impl Registers for Avx512 {
 
     const LANES: usize = 16;
     const ROWS: usize = 12;
+    const NARROW_ROWS: usize = 16;
 
     #[inline(always)]
     unsafe fn mask(count: usize) -> __mmask16 {
@@ -309,6 +313,7 @@ impl Registers for Avx2 {
 
     const LANES: usize = 8;
     const ROWS: usize = 6;
+    const NARROW_ROWS: usize = 12;
 
     #[inline(always)]
     unsafe fn mask(count: usize) -> __m256i {

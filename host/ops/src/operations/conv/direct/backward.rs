@@ -3,11 +3,12 @@
 use std::mem::MaybeUninit;
 
 use super::Direct;
+use super::input_gradient::{InputGradient, InputGradientScratch};
 use super::squares::spread;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
-    transpose_uninit, write_rows, written, zeros,
+    Ahead, Depth, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
+    transpose_uninit, transpose_whole, write_rows, written, zeros,
 };
 use crate::operations::conv::Conv;
 use crate::operations::conv::after::mask;
@@ -16,6 +17,9 @@ use crate::options::UnfoldSizes;
 /// Minimum average number of images in a partition of a batch.
 const LEAST: usize = 4;
 
+/// Nothing to be prefetched.
+const EMPTY: &[f32] = &[];
+
 /// Bytes of the outputs' gradient that all rows of the kernel process before the next ones: half of a core's L1 cache.
 const NEAR: usize = 24 << 10;
 
@@ -23,7 +27,7 @@ const NEAR: usize = 24 << 10;
 struct RoomBack {
     image: Vec<f32>,
     gradient: Gradient,
-    input_gradient: Vec<f32>,
+    of_inputs: InputGradientScratch,
     bias_sums: Vec<f32>,
 }
 
@@ -83,11 +87,7 @@ impl Direct {
     ) -> [Vec<f32>; 3] {
         let Conv { batch, groups, .. } = self.conv;
         let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
-        let transposed = if of_input {
-            self.transposed_weight(weight)
-        } else {
-            Vec::new()
-        };
+        let of_inputs = of_input.then(|| InputGradient::new(self, weight));
         let (schedule, size) = self.partial_sums(x.len());
         let inputs = self.conv.input_size();
         let memory = (
@@ -97,31 +97,48 @@ impl Direct {
         let room = || RoomBack {
             image: Vec::new(),
             gradient: Gradient::new(self),
-            input_gradient: Vec::new(),
+            of_inputs: InputGradientScratch::default(),
             bias_sums: vec![0.0; outputs],
         };
         let (x_gradient, sums) = fill_parts_with(schedule, memory, room, |room, images, parts| {
             let (x_gradient, sums) = parts;
             let sums = zeros(sums);
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
+            let end = images.end;
             let x_gradient = write_rows(x_gradient, images, |index, slots| {
                 let group = index % groups;
                 let image = &x[index * inputs..(index + 1) * inputs];
                 let image = self.channels_last(image, &mut room.image);
-                let own = index * outputs * kept..(index + 1) * outputs * kept;
+                let each = outputs * kept;
+                // The next of the part, if there is one.
+                let next = (index + 1).min(end)..(index + 2).min(end);
+                let next_image = &x[next.start * inputs..next.end * inputs];
+                let next_gradient = &g[next.start * each..next.end * each];
+                let own = index * each..(index + 1) * each;
                 let squares = squares.get(own.clone()).unwrap_or_default();
                 let g = room.gradient.of(self, &y[own.clone()], &g[own], squares);
                 let each = weight.len() / groups;
-                self.add_weight_gradient(image, g, &mut weight_sums[group * each..][..each]);
+                let sums = &mut weight_sums[group * each..][..each];
+                let calls = self.weight_products();
+                if of_input {
+                    let written = Ahead::of(slots, EMPTY, calls);
+                    self.add_weight_gradient(image, g, sums, written);
+                } else {
+                    let read = Ahead::of(next_image, next_gradient, calls);
+                    self.add_weight_gradient(image, g, sums, read);
+                }
                 // Of one image first, so that sums and what is added to them stay of similar magnitude.
                 room.bias_sums.fill(0.0);
                 add_rows(&mut room.bias_sums, &g[..windows * outputs], outputs, 0);
                 let sums = &mut bias_sums[group * outputs..][..outputs];
                 add_rows(sums, &room.bias_sums, outputs, 0);
-                if of_input {
-                    self.input_gradient(&transposed, group, g, &mut room.input_gradient, slots)
-                } else {
-                    zeros(slots)
+                match &of_inputs {
+                    Some(gradient) => {
+                        let read = Ahead::of(next_image, next_gradient, gradient.products());
+                        let image = gradient.of(group, g, &mut room.of_inputs, read);
+                        self.planes(image, slots)
+                    }
+                    None => zeros(slots),
                 }
             });
             (x_gradient, sums)
@@ -172,17 +189,38 @@ impl Direct {
         [x_gradient, self.weight_of(sums, size), bias_gradient]
     }
 
-    /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output.
-    fn add_weight_gradient(&self, image: &[f32], g: &[f32], sums: &mut [f32]) {
+    /// Rows of windows that all rows of the kernel process before the next ones.
+    fn window_rows(&self) -> usize {
+        let UnfoldSizes { rows, columns, .. } = self.conv.image;
+        let line = columns * self.outputs * size_of::<f32>();
+        let most = (NEAR / line).clamp(1, rows);
+        rows.div_ceil(rows.div_ceil(most))
+    }
+
+    /// Number of products that an image's gradient of the weight is made of.
+    fn weight_products(&self) -> usize {
+        let image = self.conv.image;
+        image.rows.div_ceil(self.window_rows()) * image.window.kernel.0
+    }
+
+    /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output. Meanwhile it prefetches
+    /// what comes next.
+    fn add_weight_gradient<A, B>(
+        &self,
+        image: &[f32],
+        g: &[f32],
+        sums: &mut [f32],
+        mut ahead: Ahead<'_, A, B>,
+    ) {
         let UnfoldSizes { rows, columns, .. } = self.conv.image;
         let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
+        let line = columns * outputs;
         let right = Right {
             numbers: g,
             panel: PANEL,
-            steps: (columns * outputs, outputs),
+            steps: (line, outputs),
         };
-        let line = columns * outputs;
-        let at_once = (NEAR / (line * size_of::<f32>())).clamp(1, rows);
+        let at_once = self.window_rows();
         for first in (0..rows).step_by(at_once) {
             let depth = Depth {
                 outer: at_once.min(rows - first),
@@ -193,6 +231,7 @@ impl Direct {
                 ..right
             };
             for (i, sums) in sums.chunks_exact_mut(stretch * outputs).enumerate() {
+                ahead.some();
                 let left = LeftMatrix {
                     numbers: &image[first * steps.down + i * steps.kernel..],
                     row: 1,
@@ -204,48 +243,11 @@ impl Direct {
         }
     }
 
-    /// Computes the gradient of one image's inputs into `slots`, by way of a channels-last one in `room`.
-    fn input_gradient<'a>(
-        &self,
-        transposed: &[f32],
-        group: usize,
-        g: &[f32],
-        room: &mut Vec<f32>,
-        slots: &'a mut [MaybeUninit<f32>],
-    ) -> &'a mut [f32] {
-        let UnfoldSizes {
-            rows,
-            columns,
-            window,
-            ..
-        } = self.conv.image;
-        let (outputs, channels, steps) = (self.outputs, self.channels(), self.steps());
-        let (down, across) = window.kernel;
-        let panels = channels.div_ceil(PANEL);
-        room.clear();
-        room.resize(self.height * self.width * channels, 0.0);
-        for tap in 0..down * across {
-            let (i, j) = (tap / across, tap % across);
-            let first = (group * down * across + tap) * panels * outputs * PANEL;
-            let right = Right {
-                numbers: &transposed[first..][..panels * outputs * PANEL],
-                panel: outputs * PANEL,
-                steps: (0, PANEL),
-            };
-            for row in 0..rows {
-                let left = LeftMatrix {
-                    numbers: &g[row * columns * outputs..],
-                    row: outputs,
-                    steps: (0, 1),
-                };
-                let start = row * steps.down + i * steps.kernel + j * channels;
-                let sums = &mut room[start..];
-                let mut target =
-                    TargetMatrix::adding_with_step(sums, columns, channels, steps.across);
-                multiply_tiles(&mut target, Depth::new(outputs), left, right);
-            }
-        }
-        self.planes_of(room, channels, slots)
+    /// Copies an image without padding, channels last, to its planes.
+    fn planes<'a>(&self, image: &[f32], slots: &'a mut [MaybeUninit<f32>]) -> &'a mut [f32] {
+        let channels = self.channels();
+        let pixels = image.len() / channels;
+        transpose_whole(image, channels, (pixels, channels), slots)
     }
 
     /// Copies a padded image of some channels, channels last, to its planes.

@@ -6,8 +6,8 @@ use super::Direct;
 use super::squares::largest;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles, transpose_whole,
-    write_rows, written,
+    Ahead, Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles,
+    transpose_whole, write_rows, written,
 };
 use crate::operations::conv::Conv;
 use crate::options::UnfoldSizes;
@@ -58,9 +58,13 @@ impl Direct {
                 } = &mut *room;
                 let group = index % groups;
                 let size = self.conv.input_size();
+                // Likely this thread's next.
+                let next = (index + self.conv.parts()) * size;
+                let next = x.get(next..next + size).unwrap_or_default();
+                let ahead = Ahead::of(next, y, self.multiplications());
                 let image = self.channels_last(&x[index * size..(index + 1) * size], image);
                 let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
-                let whole = self.products(image, &weight, group, bias, unpooled.slots());
+                let whole = self.products(image, (&weight, group), bias, unpooled.slots(), ahead);
                 // The multiplications started from the bias.
                 self.after.finish(whole, None, outputs);
                 let left = if self.after.pool {
@@ -76,14 +80,31 @@ impl Direct {
         (y, squares)
     }
 
-    /// Computes one image's outputs, (windows, outputs).
+    /// Number of kernel rows per multiplication.
+    fn at_once(&self) -> usize {
+        let down = self.conv.image.window.kernel.0;
+        let size = down * self.stretch() * PANEL;
+        if size * size_of::<f32>() <= NEAR {
+            down
+        } else {
+            1
+        }
+    }
+
+    /// Number of multiplications for one image's outputs.
+    fn multiplications(&self) -> usize {
+        let down = self.conv.image.window.kernel.0;
+        self.outputs.div_ceil(PANEL) * down.div_ceil(self.at_once()) * self.conv.image.rows
+    }
+
+    /// Computes one image's outputs, (windows, outputs), while it prefetches what comes next.
     fn products<'a>(
         &self,
         image: &[f32],
-        weight: &[f32],
-        group: usize,
+        (weight, group): (&[f32], usize),
         bias: Option<&[f32]>,
         y: &'a mut [MaybeUninit<f32>],
+        mut ahead: Ahead<'_, f32, MaybeUninit<f32>>,
     ) -> &'a mut [f32] {
         let UnfoldSizes {
             rows,
@@ -95,12 +116,7 @@ impl Direct {
         let down = window.kernel.0;
         let panels = outputs.div_ceil(PANEL);
         let size = down * stretch * PANEL;
-        // Number of kernel rows per multiplication.
-        let at_once = if size * size_of::<f32>() <= NEAR {
-            down
-        } else {
-            1
-        };
+        let at_once = self.at_once();
         for panel in 0..panels {
             let first = panel * PANEL;
             let count = PANEL.min(outputs - first);
@@ -112,6 +128,7 @@ impl Direct {
                     steps: (stretch * PANEL, PANEL),
                 };
                 for row in 0..rows {
+                    ahead.some();
                     let left = LeftMatrix {
                         numbers: &image[row * steps.down + i * steps.kernel..],
                         row: steps.across,

@@ -7,6 +7,8 @@
 
 mod backward;
 mod forward;
+mod input_gradient;
+mod phases;
 mod squares;
 mod weights;
 

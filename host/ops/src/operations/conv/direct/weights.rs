@@ -3,8 +3,7 @@
 use super::Direct;
 use crate::kernels::fill::{Schedule, SharedSlice, UninitRows, fill_parts};
 use crate::kernels::{
-    Cursor, PANEL, UninitBuffer, add_rows, region, transpose_at, write_all, write_rows, written,
-    zeros,
+    PANEL, UninitBuffer, add_rows, region, transpose_at, write_all, write_rows, written, zeros,
 };
 
 impl Direct {
@@ -48,35 +47,6 @@ impl Direct {
                 })
             },
         )
-    }
-
-    /// Packs the weight as the right matrix for the inputs' gradient.
-    ///
-    /// For each group, tap of the kernel and panel of inputs, it has a line of [`PANEL`] inputs for each output.
-    pub(in crate::operations::conv) fn transposed_weight(&self, weight: &[f32]) -> Vec<f32> {
-        let (down, across) = self.conv.image.window.kernel;
-        let (outputs, channels) = (self.outputs, self.channels());
-        let panels = channels.div_ceil(PANEL);
-        let taps = down * across;
-        let each = outputs * PANEL;
-        let count = self.conv.groups * taps * panels;
-        let memory = UninitRows::new(count, each);
-        fill_parts(schedule(count, each), memory, |panels_here, slots| {
-            write_rows(slots, panels_here, |index, packed| {
-                let (rest, panel) = (index / panels, index % panels);
-                let (group, tap) = (rest / taps, rest % taps);
-                let count = PANEL.min(channels - panel * PANEL);
-                let all = channels * taps;
-                let lines = weight[group * outputs * all..].chunks_exact(all);
-                let mut packed = Cursor::new(packed);
-                for from in lines.take(outputs) {
-                    let from = from[panel * PANEL * taps + tap..].iter();
-                    packed.write(count, from.step_by(taps).copied());
-                    packed.write(PANEL - count, std::iter::repeat(0.0));
-                }
-                packed.finish()
-            })
-        })
     }
 
     /// The weight's gradient in the layout of the weight, from the sums of all parts.
