@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 /// A small convolutional network that takes images of any size.
 pub(crate) fn any_size() -> Value {
     json!({"kind": "sequential", "layers": [
-        {"kind": "conv2d", "outputs": 4, "kernel": 3, "padding": 1},
+        {"kind": "conv2d", "channels": 4, "kernel": 3, "padding": 1},
         {"kind": "batch-norm"},
         {"kind": "relu"},
         {"kind": "adaptive-avg-pool2d", "size": 1},
@@ -197,11 +197,11 @@ fn a_model_that_does_not_fit_all_sizes_is_refused_with_view_and_layer() {
         {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 6},
     ]});
     let deep = json!({"kind": "sequential", "layers": [
-        {"kind": "conv2d", "name": "wide", "outputs": 2, "kernel": 9}, {"kind": "adaptive-avg-pool2d", "size": 1},
+        {"kind": "conv2d", "name": "wide", "channels": 2, "kernel": 9}, {"kind": "adaptive-avg-pool2d", "size": 1},
         {"kind": "flatten"},
     ]});
     let images =
-        json!({"kind": "sequential", "layers": [{"kind": "conv2d", "outputs": 2, "kernel": 3}]});
+        json!({"kind": "sequential", "layers": [{"kind": "conv2d", "channels": 2, "kernel": 3}]});
     let entry = "`views[1]` has the size [8, 8], which the model does not fit";
     for (model, words) in [
         (

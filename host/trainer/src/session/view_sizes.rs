@@ -1,6 +1,6 @@
-//! Whether a model fits views of several sizes, found from its shapes.
+//! Whether a model fits views of several sizes: it is built for each of them, and must have the same shapes.
 
-use candle_core::DType;
+use candle_core::{DType, Device};
 
 use super::StartFailure;
 use super::adapt::adapter_plan;
@@ -8,7 +8,7 @@ use super::model_failure::inputs_of_views;
 use crate::data::{Splits, ViewGroup};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
-use crate::nn::{MemoryBudget, Network, Signal};
+use crate::nn::{Network, Signal};
 use crate::parameters::Parameters;
 
 /// How a model fits views of any size.
@@ -30,12 +30,13 @@ pub(super) fn take_all_views(
         return Ok(());
     };
     for (views, inputs) in inputs_of_views(data).into_iter().skip(1) {
-        let mut counted = Parameters::counting(DType::F32, MemoryBudget::new(u64::MAX, 1, 0));
+        // Freed before the run, which needs as much for gradients.
+        let mut others = Parameters::new(manifest.seed, DType::F32, &Device::Cpu);
         if let Some(plan) = adapter_plan(manifest)? {
-            counted.adapt(plan);
+            others.adapt(plan);
         }
-        let reason = match model.build(&mut counted, &inputs, data.train.targets()) {
-            Ok(other) => difference((parameters, network.output()), (&counted, other.output())),
+        let reason = match model.build(&mut others, &inputs, data.train.targets()) {
+            Ok(other) => difference((parameters, network.output()), (&others, other.output())),
             Err(error) => Some(error.to_string()),
         };
         if let Some(reason) = reason {
