@@ -103,11 +103,11 @@ def npy(path, shape, block, kind):
             left -= file.write(block.tobytes()[:left])
 
 
-def data(shape, directory):
-    """Writes noise for one pass; `data` of the manifest."""
+def data(shape, directory, noise_of=os.urandom):
+    """Writes noise for one pass; `data` of the manifest. `noise_of` gives a number of bytes."""
     samples = shape.batch * shape.steps
     if isinstance(shape.sample, int):
-        (directory / "text").write_bytes(os.urandom(samples * shape.sample + 1))
+        (directory / "text").write_bytes(noise_of(samples * shape.sample + 1))
         return {"kind": "text", "file": "text", "context": shape.sample}
     noise = array.array("f", (random.gauss(0, 1) for _ in range(100_003)))
     npy(directory / "x.npy", (samples, *shape.sample), noise, "<f4")
@@ -126,39 +126,45 @@ def run(command, environment):
     return output, usage.ru_maxrss / 1024
 
 
+def command_of(shape, arguments, directory):
+    """Writes a manifest and its data; the command that runs it, and its environment."""
+    manifest = {
+        "name": "step",
+        "output": "run",
+        "plugins": [str(pathlib.Path(arguments.binary).resolve().parent)],
+        "threads": arguments.threads,
+        "precision": arguments.precision,
+        "model": shape.model,
+        "data": data(shape, directory),
+        "metrics": [],
+        "optimizer": {"kind": "adamw", "learning_rate": 1e-3},
+        "train": {"epochs": 1 + shape.passes, "batch_size": shape.batch, "validate_every": 0, "test": False},
+        "hooks": [{"hook": "iteration-timer", "config": {"log": False, "warm_up": 0}}, {"hook": "csv"}],
+    }
+    (directory / "step.json").write_text(json.dumps(manifest))
+    command = [arguments.binary, "run", str(directory / "step.json"), "--quiet"]
+    for assignment in arguments.set if shape is not PEAK else []:
+        command += ["--set", assignment]
+    return command, {"SCONCE_INSTRUCTIONS": arguments.instructions} if arguments.instructions else {}
+
+
 def ours(shape, arguments):
     """The times of a run, in ms a step."""
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
-        manifest = {
-            "name": "step",
-            "output": "run",
-            "plugins": [str(pathlib.Path(arguments.binary).resolve().parent)],
-            "threads": arguments.threads,
-            "precision": arguments.precision,
-            "model": shape.model,
-            "data": data(shape, directory),
-            "metrics": [],
-            "optimizer": {"kind": "adamw", "learning_rate": 1e-3},
-            "train": {"epochs": 1 + shape.passes, "batch_size": shape.batch, "validate_every": 0, "test": False},
-            "hooks": [{"hook": "iteration-timer", "config": {"log": False, "warm_up": 0}}, {"hook": "csv"}],
-        }
-        (directory / "step.json").write_text(json.dumps(manifest))
-        command = [arguments.binary, "run", str(directory / "step.json"), "--quiet"]
-        for assignment in arguments.set if shape is not PEAK else []:
-            command += ["--set", assignment]
-        _, memory = run(command, {"SCONCE_INSTRUCTIONS": arguments.instructions} if arguments.instructions else {})
+        _, memory = run(*command_of(shape, arguments, directory))
         head, *rows = (line.split(",") for line in (directory / "run/train.csv").read_text().splitlines())
         profile = json.loads((directory / "run/run.json").read_text())["profile"]["train"]
 
-    def median(column):
-        index = head.index(column)
-        return 1e3 * statistics.median(float(row[index]) for row in rows[1:])
+    def column(name):
+        index = head.index(name)
+        return [1e3 * float(row[index]) for row in rows[1:]]
 
     iterations = shape.steps * (1 + shape.passes)
     found = {part: 1e3 * profile[part] / iterations for part in PHASES}
-    waiting = median("data_time/median")
-    return {"ms": median("iteration_time/median") - waiting, "data": waiting, "mb": memory, **found}
+    waiting = statistics.median(column("data_time/median"))
+    median = statistics.median(column("iteration_time/median"))
+    return {"ms": median - waiting, "mean": statistics.fmean(column("iteration_time/mean")), "data": waiting, "mb": memory, **found}
 
 
 def theirs(peer, name, shape, arguments):
@@ -176,7 +182,7 @@ def theirs(peer, name, shape, arguments):
         environment = torch_limits(arguments)
     output, memory = run(command, environment)
     found = json.loads(output.strip().splitlines()[-1])
-    return {"ms": found["median_ms"], "mb": memory, "gflop": found.get("gflop") or shape.gflop}
+    return {"ms": found["median_ms"], "mean": found.get("mean_ms"), "mb": memory, "gflop": found.get("gflop") or shape.gflop}
 
 
 def torch_limits(arguments):

@@ -1,5 +1,7 @@
-//! Training steps timed side by side with PyTorch's: the tasks of `shared/peers/torch_tasks.py`,
-//! and a small `ResNet`.
+//! Training steps in two precisions: the tasks of `shared/peers/torch_tasks.py`, and a small `ResNet`.
+//!
+//! Not to be timed: what is generic is compiled with this crate, at another level than in the program. `tests/against_pytorch.py` and
+//! `tests/busy.py` time manifests.
 
 use std::cell::Cell;
 
@@ -8,16 +10,14 @@ use sconce::data::Targets;
 use sconce::gradients::Gradients;
 use sconce::loss::cross_entropy;
 use sconce::nn::{Model, ModelConfig, Network, Pass, Signal, ops};
-use sconce::optim::{AdamW, Optimizer};
 use sconce::parameters::Parameters;
 use sconce::random;
 use serde_json::json;
 
-/// A model, one batch of random inputs and targets, and an optimizer.
+/// A model, and one batch of random inputs and targets.
 pub struct Step {
     network: Network,
     parameters: Parameters,
-    optimizer: AdamW,
     inputs: Tensor,
     targets: Tensor,
     /// Recording of the last forward pass, for its backward pass.
@@ -93,7 +93,6 @@ impl Step {
         Step {
             network,
             parameters,
-            optimizer: AdamW::new(1e-3),
             inputs,
             targets: targets.expect("targets"),
             recording: Cell::default(),
@@ -120,15 +119,5 @@ impl Step {
             &self.parameters,
             &ops::backward(loss, 1.0)?,
         ))
-    }
-
-    /// Performs an optimizer step.
-    ///
-    /// # Panics
-    ///
-    /// If a gradient has another shape than its parameter.
-    pub fn update(&mut self, gradients: &Gradients) {
-        let stepped = self.optimizer.step(&self.parameters, gradients);
-        stepped.expect("a step");
     }
 }

@@ -88,12 +88,15 @@ impl ChannelStatistics {
     /// Computes mean and standard deviation of each channel of the images at `indices`. The sums are
     /// integers, so that they do not depend on the order.
     fn of(images: &Images, indices: &[u32]) -> Result<ChannelStatistics, DataError> {
-        let [_, height, width] = images.shape();
-        let sums = if images.is_in_memory() {
-            sums(images, indices)?
+        let [channels, height, width] = images.shape();
+        let threads = decoding_threads();
+        let threads = if images.is_in_memory() {
+            let bytes = indices.len() * channels * height * width;
+            threads.min(bytes / BYTES_OF_A_THREAD + 1)
         } else {
-            sums_on_demand(images, indices)?
+            threads
         };
+        let sums = sums(images, indices, threads)?;
         let count = (indices.len() * height * width).max(1) as f64;
         let channels = sums.iter().map(|&(sum, squares)| {
             let mean = sum as f64 / count;
@@ -165,8 +168,11 @@ impl Normalisation {
 /// Sum and sum of squares of a channel's pixels.
 type Sums = (u64, u128);
 
-/// Returns the sums of each channel over the images at `indices`.
-fn sums(images: &Images, indices: &[u32]) -> Result<Vec<Sums>, DataError> {
+/// Number of bytes in memory that are worth a thread: what is added up in some milliseconds.
+const BYTES_OF_A_THREAD: usize = 4 << 20;
+
+/// Returns the sums of each channel over the images at `indices`, by one thread.
+fn sums_of_part(images: &Images, indices: &[u32]) -> Result<Vec<Sums>, DataError> {
     let [channels, height, width] = images.shape();
     let mut sums = vec![(0, 0); channels];
     let mut buffer = Vec::new();
@@ -184,13 +190,15 @@ fn sums(images: &Images, indices: &[u32]) -> Result<Vec<Sums>, DataError> {
     Ok(sums)
 }
 
-/// [`sums`] by several threads, as reading or decoding takes far longer than adding up. Of several errors
-/// the one of the first image is returned.
-fn sums_on_demand(images: &Images, indices: &[u32]) -> Result<Vec<Sums>, DataError> {
-    let parts = indices.chunks(indices.len().div_ceil(decoding_threads()).max(1));
+/// Returns the sums of each channel over the images at `indices`. Of several errors the one of the first image is returned.
+fn sums(images: &Images, indices: &[u32], threads: usize) -> Result<Vec<Sums>, DataError> {
+    if threads <= 1 {
+        return sums_of_part(images, indices);
+    }
+    let parts = indices.chunks(indices.len().div_ceil(threads).max(1));
     let parts: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = parts
-            .map(|part| scope.spawn(move || sums(images, part)))
+            .map(|part| scope.spawn(move || sums_of_part(images, part)))
             .collect();
         let joined = threads.into_iter().map(|thread| {
             thread

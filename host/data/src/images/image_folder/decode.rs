@@ -1,17 +1,18 @@
 //! Decoding: an image is decoded, resized, and stored channel by channel.
 //!
 //! Where all are decoded before training, every image has a fixed position in memory before the first is decoded, so that the order does not
-//! depend on the threads' speed.
+//! depend on the threads' speed. Each thread takes the next image when it is done with one: those of a class may be larger than the others.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use image::imageops::{self, FilterType};
+use image::error::{LimitError, LimitErrorKind};
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader, Pixel};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
 use serde::{Deserialize, Serialize};
 
-use super::{ColourMode, Resize, jpeg};
+use super::{ColourMode, Resize, fit, jpeg};
 use crate::error::{ImageFolderError, Undecodable};
 use crate::files::data_files::FileContent;
 use crate::images::pixels::decoding_threads;
@@ -19,6 +20,9 @@ use sconce_base::regular_file::read_regular;
 
 /// Number of undecodable files that are listed in an error.
 const NAMED: usize = 10;
+
+/// Maximum size in bytes of an image as it is decoded, before it is resized. A file of some bytes can claim any size.
+pub(super) const MOST_BYTES: u64 = 1 << 30;
 
 /// Format in which images are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,23 +109,28 @@ pub(super) fn all(
     let mut pixels = Vec::new();
     pixels.try_reserve_exact(total).map_err(|_| too_much())?;
     pixels.resize(total, 0);
-    let share = files.len().div_ceil(decoding_threads()).max(1);
-    let parts = files
-        .chunks(share)
-        .zip(pixels.chunks_mut(share.saturating_mul(bytes)));
-    let results: Vec<Result<FileContent, ImageProblem>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = parts
-            .map(|(files, pixels)| scope.spawn(move || some(files, pixels, bytes, form)))
-            .collect();
-        let finished = threads.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let places = pixels.chunks_exact_mut(bytes);
+    let work = Mutex::new(files.iter().zip(places).enumerate());
+    let take = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let threads = decoding_threads().min(files.len());
+    let mut results: Vec<(usize, Result<FileContent, ImageProblem>)> =
+        std::thread::scope(|scope| {
+            let decode = || {
+                let taken = std::iter::from_fn(take);
+                let results = taken.map(|(index, (file, place))| (index, read(file, place, form)));
+                results.collect::<Vec<_>>()
+            };
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(decode)).collect();
+            let finished = threads.into_iter().map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            finished.flatten().collect()
         });
-        finished.flatten().collect()
-    });
+    results.sort_unstable_by_key(|(index, _)| *index);
     let (mut contents, mut problems) = (Vec::with_capacity(files.len()), Vec::new());
-    for result in results {
+    for (_, result) in results {
         match result {
             Ok(content) => contents.push(content),
             Err(problem) => problems.push(problem),
@@ -131,21 +140,12 @@ pub(super) fn all(
     Ok(DecodedFiles { pixels, contents })
 }
 
-/// Decodes one thread's files, each to its position; returns what each was, or the problem with it, in their order.
-fn some(
-    files: &[PathBuf],
-    pixels: &mut [u8],
-    bytes: usize,
-    form: DecodedFormat,
-) -> Vec<Result<FileContent, ImageProblem>> {
-    let places = pixels.chunks_exact_mut(bytes);
-    let results = files.iter().zip(places).map(|(file, place)| {
-        let bytes = read_regular(file).map_err(ImageError::IoError);
-        let bytes = bytes.map_err(|error| ImageProblem::Undecodable(undecodable(file, error)))?;
-        one(file, &bytes, place, form)?;
-        Ok(FileContent::of(&bytes))
-    });
-    results.collect()
+/// Reads a file and decodes it to its position; returns what it was.
+fn read(file: &Path, place: &mut [u8], form: DecodedFormat) -> Result<FileContent, ImageProblem> {
+    let bytes = read_regular(file).map_err(ImageError::IoError);
+    let bytes = bytes.map_err(|error| ImageProblem::Undecodable(undecodable(file, error)))?;
+    one(file, &bytes, place, form)?;
+    Ok(FileContent::of(&bytes))
 }
 
 pub(super) fn undecodable(file: &Path, error: ImageError) -> Undecodable {
@@ -162,90 +162,46 @@ pub(super) fn one(
     place: &mut [u8],
     form: DecodedFormat,
 ) -> Result<(), ImageProblem> {
-    let image =
-        decoded(bytes).map_err(|error| ImageProblem::Undecodable(undecodable(file, error)))?;
+    let problem = |error| ImageProblem::Undecodable(undecodable(file, error));
+    let image = decoded(bytes).map_err(problem)?;
     let found = size_of(&image);
-    match form.resize {
-        _ if found == form.size => put(image, None, place, form),
-        Some(resize) => put(image, Some(resize), place, form),
+    let resize = match form.resize {
+        _ if found == form.size => None,
+        Some(resize) => Some(resize),
         None => {
             return Err(ImageProblem::OtherSize {
                 file: file.to_owned(),
                 found,
             });
         }
-    }
-    Ok(())
-}
-
-/// Copies the bytes of an image to their position, channel by channel.
-fn put(image: DynamicImage, resize: Option<Resize>, place: &mut [u8], form: DecodedFormat) {
-    let bytes = match form.mode {
-        ColourMode::Grey => resized(image.into_luma8(), resize, form.size).into_raw(),
-        ColourMode::Rgb => resized(image.into_rgb8(), resize, form.size).into_raw(),
     };
-    let channels = form.mode.channels();
-    let size = place.len() / channels;
-    for (channel, plane) in place.chunks_exact_mut(size.max(1)).enumerate() {
-        let values = bytes.iter().skip(channel).step_by(channels);
-        for (pixel, value) in plane.iter_mut().zip(values) {
-            *pixel = *value;
-        }
-    }
-}
-
-/// Resizes an image to (height, width).
-fn resized<P: Pixel<Subpixel = u8> + 'static>(
-    image: ImageBuffer<P, Vec<u8>>,
-    resize: Option<Resize>,
-    size: [usize; 2],
-) -> ImageBuffer<P, Vec<u8>> {
-    // Checked to be from 1 to 8192, or taken from an image.
-    let [height, width] = size.map(|side| side as u32);
-    let stretched = |width, height| imageops::resize(&image, width, height, FilterType::Triangle);
-    match resize {
-        None => image,
-        Some(Resize::Stretch) => stretched(width, height),
-        Some(Resize::Cover) => {
-            let (wide, high) = scaled(image.dimensions(), (width, height), f64::max);
-            let (wide, high) = (wide.max(width), high.max(height));
-            let (left, top) = ((wide - width) / 2, (high - height) / 2);
-            imageops::crop_imm(&stretched(wide, high), left, top, width, height).to_image()
-        }
-        Some(Resize::Contain) => {
-            let (wide, high) = scaled(image.dimensions(), (width, height), f64::min);
-            let (wide, high) = (wide.min(width), high.min(height));
-            let (left, top) = ((width - wide) / 2, (height - high) / 2);
-            let mut black = ImageBuffer::new(width, height);
-            imageops::replace(&mut black, &stretched(wide, high), left.into(), top.into());
-            black
-        }
-    }
-}
-
-/// Returns (width, height) of an image after scaling both by the factor that `choose` takes of those to `wanted`, rounded;
-/// each at least 1.
-fn scaled(from: (u32, u32), wanted: (u32, u32), choose: fn(f64, f64) -> f64) -> (u32, u32) {
-    let factor = |from: u32, to: u32| f64::from(to) / f64::from(from.max(1));
-    let factor = choose(factor(from.0, wanted.0), factor(from.1, wanted.1));
-    let side = |side: u32| (f64::from(side) * factor).round().max(1.0) as u32;
-    (side(from.0), side(from.1))
+    fit::put(image, resize, place, form).map_err(problem)
 }
 
 /// Decodes the bytes of an image file, upright according to its EXIF orientation; the format is detected from the
 /// contents, not from the name.
 pub(super) fn decoded(bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
-    if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_complete(bytes) {
-        let end = io::Error::from(io::ErrorKind::UnexpectedEof);
-        return Err(ImageError::IoError(end));
-    }
-    let mut decoder = reader.into_decoder()?;
-    // Damaged metadata do not make the pixels unusable.
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut image = DynamicImage::from_decoder(decoder)?;
+    let (mut image, orientation) = if reader.format() == Some(ImageFormat::Jpeg) {
+        jpeg::decoded(bytes)?
+    } else {
+        let mut decoder = reader.into_decoder()?;
+        check_size(decoder.total_bytes())?;
+        // Damaged metadata do not make the pixels unusable.
+        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        (DynamicImage::from_decoder(decoder)?, orientation)
+    };
     image.apply_orientation(orientation);
     Ok(image)
+}
+
+/// Whether so many bytes may be allocated for an image.
+pub(super) fn check_size(bytes: u64) -> Result<(), ImageError> {
+    if bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    let kind = LimitErrorKind::InsufficientMemory;
+    Err(ImageError::Limits(LimitError::from_kind(kind)))
 }
 
 pub(super) fn size_of(image: &DynamicImage) -> [usize; 2] {
@@ -258,6 +214,7 @@ fn reason(error: ImageError) -> String {
         ImageError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             "truncated".to_owned()
         }
+        ImageError::Limits(_) => "its pixels would take more than 1 GiB".to_owned(),
         error => error.to_string(),
     }
 }

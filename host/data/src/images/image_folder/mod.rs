@@ -2,6 +2,7 @@
 
 mod config;
 mod decode;
+mod fit;
 mod jpeg;
 mod on_demand;
 mod scan;
@@ -151,5 +152,7 @@ fn name_in(file: &Path, place: &Path) -> String {
     name.display().to_string()
 }
 
+#[cfg(test)]
+mod decoding_tests;
 #[cfg(test)]
 mod tests;
