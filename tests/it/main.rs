@@ -34,6 +34,7 @@
 //! | `ranks`, `rank_ends` | the same bits on any number of ranks, and how runs end in which one does not go on |
 //! | `cluster` | the templates for Slurm and Kubernetes are what these take, and their commands go on |
 //! | `views` | predictions of several views are the mean of theirs; features; what views and missing targets exclude |
+//! | `view_sizes` | the model runs for views of each size, and learns from all; what does not fit them is refused |
 //! | `class_weights` | weights of classes by name and balanced are those of a list |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `devices` | a device that can't be had, a precision, copies for hooks: told before and after a run |
@@ -181,4 +182,5 @@ mod validations;
 mod variables;
 mod versions;
 mod view;
+mod view_sizes;
 mod views;

@@ -7,6 +7,8 @@ use std::process::Stdio;
 use sconce_tests::{Finished, Workplace, tiny, until};
 use serde_json::{Value, json};
 
+use crate::view_sizes::{any_size, two_sizes};
+
 const PLUGINS: &[&str] = &[
     "sconce-plugin-self-supervised",
     "sconce-plugin-sockets",
@@ -46,6 +48,14 @@ fn manifest(hook: Value, views: usize) -> Value {
     manifest["train"] = json!({"epochs": 2, "batch_size": 8, "accumulate": 2});
     manifest["distributed"] = json!({"batches": "update", "timeout": 60.0});
     manifest["hooks"] = json!([hook, asker("after_loop", 0, "save_checkpoint", "end")]);
+    manifest
+}
+
+/// As [`manifest`], with small views beside the large ones, and a model that takes both.
+fn of_two_sizes(hook: Value) -> Value {
+    let mut manifest = manifest(hook, 2);
+    manifest["data"]["views"] = two_sizes();
+    manifest["model"] = any_size();
     manifest
 }
 
@@ -106,42 +116,52 @@ fn teachers_queues_and_centres_have_the_same_bits_everywhere() {
             "deep-cluster.bank",
         ),
     ] {
-        let manifest = manifest(hook, views);
-        let expected = ran(place(&manifest), |place| {
-            place.sconce(&["run", "manifest.json"])
-        });
-        assert!(
-            expected.keys().any(|name| name.contains(kept)),
-            "{:?}",
-            expected.keys()
-        );
-        let on_ranks = ran(place(&manifest), |place| {
-            place.sconce(&["launch", "-n", "2", "manifest.json"])
-        });
-        assert!(on_ranks == expected, "{kept} on two ranks");
-        let apart = ran(place(&manifest), |place| {
-            place.sconce_in(&["run", "manifest.json"], &[("SCONCE_ISOLATE", "all")])
-        });
-        assert!(apart == expected, "{kept} in a process of its own");
-        let mut stopped = manifest.clone();
-        if let Some(hooks) = stopped["hooks"].as_array_mut() {
-            hooks.push(asker("after_iter", 3, "save_checkpoint", "here"));
-            hooks.push(asker("after_iter", 3, "stop", "enough"));
-        }
-        let halves = place(&stopped);
-        halves.sconce(&["run", "manifest.json"]).expect(0, &[]);
-        halves.write(&manifest);
-        let resumed = ran(halves, |place| {
-            place.sconce(&[
-                "run",
-                "manifest.json",
-                "--resume",
-                "here",
-                "--allow-changes",
-            ])
-        });
-        assert!(resumed == expected, "{kept} after a run was resumed");
+        same_bits_everywhere(&manifest(hook, views), kept);
     }
+}
+
+#[test]
+fn a_teacher_of_large_views_has_the_same_bits_everywhere_beside_small_ones() {
+    let hook = json!({"hook": "dino", "config": {"momentum": 0.9}});
+    same_bits_everywhere(&of_two_sizes(hook), "dino.centre");
+}
+
+/// Runs a manifest alone, on two ranks, with hooks in processes of their own, and resumed: the same bits, `kept` among them.
+fn same_bits_everywhere(manifest: &Value, kept: &str) {
+    let expected = ran(place(manifest), |place| {
+        place.sconce(&["run", "manifest.json"])
+    });
+    assert!(
+        expected.keys().any(|name| name.contains(kept)),
+        "{:?}",
+        expected.keys()
+    );
+    let on_ranks = ran(place(manifest), |place| {
+        place.sconce(&["launch", "-n", "2", "manifest.json"])
+    });
+    assert!(on_ranks == expected, "{kept} on two ranks");
+    let apart = ran(place(manifest), |place| {
+        place.sconce_in(&["run", "manifest.json"], &[("SCONCE_ISOLATE", "all")])
+    });
+    assert!(apart == expected, "{kept} in a process of its own");
+    let mut stopped = manifest.clone();
+    if let Some(hooks) = stopped["hooks"].as_array_mut() {
+        hooks.push(asker("after_iter", 3, "save_checkpoint", "here"));
+        hooks.push(asker("after_iter", 3, "stop", "enough"));
+    }
+    let halves = place(&stopped);
+    halves.sconce(&["run", "manifest.json"]).expect(0, &[]);
+    halves.write(manifest);
+    let resumed = ran(halves, |place| {
+        place.sconce(&[
+            "run",
+            "manifest.json",
+            "--resume",
+            "here",
+            "--allow-changes",
+        ])
+    });
+    assert!(resumed == expected, "{kept} after a run was resumed");
 }
 
 #[test]

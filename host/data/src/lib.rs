@@ -50,7 +50,7 @@ pub use batches::order;
 pub use dataset::class_counts::class_counts;
 pub use dataset::first::First;
 pub use dataset::fitted::Fitted;
-pub use dataset::{Batch, Dataset, MixedTargets, SampleOrigin};
+pub use dataset::{Batch, Dataset, MixedTargets, SampleOrigin, ViewGroup};
 pub use error::{
     CifarError, DataError, ImageFolderError, ImagesError, TextError, TokensError, Undecodable,
 };

@@ -252,7 +252,7 @@ class DataIdxViewsItem(TypedDict, total=False):
     grey: Union[DataIdxViewsItemGrey, None]
     """All channels become the brightness. Needs three channels."""
     size: Union[List[int], None]
-    """Height and width in pixels, the same for all views. Default: those of the images."""
+    """Height and width in pixels. Default: those of the images."""
     solarise: Union[DataIdxViewsItemSolarise, None]
     """Bright pixels are inverted."""
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sconce_nn::Signal;
 
-use crate::{Batch, DataError, Dataset, Inputs, SampleOrigin, Targets, Vocabulary};
+use crate::{Batch, DataError, Dataset, Inputs, SampleOrigin, Targets, ViewGroup, Vocabulary};
 
 /// The first samples of a data set, as a data set.
 pub struct First {
@@ -57,8 +57,8 @@ impl Dataset for First {
         self.whole.has_weights()
     }
 
-    fn views(&self) -> usize {
-        self.whole.views()
+    fn view_groups(&self) -> Vec<ViewGroup> {
+        self.whole.view_groups()
     }
 
     fn origin(&self, index: u32) -> Option<SampleOrigin> {

@@ -30,7 +30,7 @@ pub trait Dataset: Send + Sync {
         self.len() == 0
     }
 
-    /// Returns the shape of a sample's input: (channels, height, width) of an image, (columns) of a
+    /// Returns the shape of a sample's input: (channels, height, width) of an image or of its first view, (columns) of a
     /// table's row, (context) of a text.
     fn sample_shape(&self) -> &[usize];
 
@@ -72,10 +72,19 @@ pub trait Dataset: Send + Sync {
         false
     }
 
-    /// Returns the number of views of each sample: a batch's inputs have a row for each sample in each view, all samples of the
-    /// first view before those of the second. All else in a [`Batch`] is by sample.
+    /// Returns the views of each sample, those of one size together: a batch's inputs are a tensor for each size, with a row for each
+    /// sample in each view, all samples of the first view before those of the second. All else in a [`Batch`] is by sample.
+    fn view_groups(&self) -> Vec<ViewGroup> {
+        vec![ViewGroup {
+            entry: 0,
+            count: 1,
+            shape: self.sample_shape().to_vec(),
+        }]
+    }
+
+    /// Returns the number of views of each sample, of all sizes.
     fn views(&self) -> usize {
-        1
+        self.view_groups().iter().map(|group| group.count).sum()
     }
 
     /// Returns where the sample at `index` comes from; none if not from a file.
@@ -120,6 +129,17 @@ pub trait Dataset: Send + Sync {
     fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError>;
 }
 
+/// Views of one size, which follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewGroup {
+    /// Entry of `data.views` that the first of them is from.
+    pub entry: usize,
+    /// Number of views, at least 1.
+    pub count: usize,
+    /// Shape of a sample's input in each.
+    pub shape: Vec<usize>,
+}
+
 /// Source of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SampleOrigin {
@@ -134,6 +154,8 @@ pub enum SampleOrigin {
 pub struct Batch {
     /// Inputs (samples, …), or (views · samples, …), of the type given by [`Dataset::inputs`].
     pub inputs: Tensor,
+    /// Inputs (views · samples, …) of the views of further sizes: a tensor for each [group](Dataset::view_groups) after the first.
+    pub further_inputs: Vec<Tensor>,
     /// Targets of the shape and type given by [`Targets`].
     pub targets: Tensor,
     /// Indices of these samples in the data set.
@@ -162,6 +184,7 @@ impl Batch {
     pub fn new(inputs: Tensor, targets: Tensor, indices: Vec<u32>) -> Batch {
         Batch {
             inputs,
+            further_inputs: Vec::new(),
             targets,
             indices,
             weights: None,
@@ -181,10 +204,15 @@ impl Batch {
         self.indices.is_empty()
     }
 
+    /// Returns the inputs of all views: a tensor for each size, in their order.
+    pub fn all_inputs(&self) -> impl Iterator<Item = &Tensor> + Clone {
+        std::iter::once(&self.inputs).chain(&self.further_inputs)
+    }
+
     /// Returns the size of inputs and targets in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let size = |tensor: &Tensor| tensor.elem_count() * tensor.dtype().size_in_bytes();
-        let named: usize = self.named.values().map(size).sum();
-        size(&self.inputs) + size(&self.targets) + named
+        let tensors = self.all_inputs().chain([&self.targets]);
+        tensors.chain(self.named.values()).map(size).sum()
     }
 }

@@ -91,19 +91,6 @@ pub enum ImagesError {
         /// Number of channels of the images.
         channels: usize,
     },
-    /// Views differ in their sizes.
-    #[error(
-        "`views[{entry}]` has the size {found:?}, but `views[0]` {first:?} (height and width): views of several sizes are not \
-         supported, as a batch has rows of one shape"
-    )]
-    ViewSizes {
-        /// Entry of `data.views`, from 0.
-        entry: usize,
-        /// Its height and width.
-        found: [usize; 2],
-        /// Height and width of the first entry.
-        first: [usize; 2],
-    },
     /// Views that are evaluated have another size than the model's inputs.
     #[error(
         "the views have the size {found:?}, but the model is for images of {images:?} (height and width): leave `size` out"

@@ -54,7 +54,10 @@ impl Assembly<'_> {
         let images = Arc::new(images);
         let train = ImageDataset {
             augmentation,
-            shape: views.as_ref().map_or(images.shape(), Views::shape),
+            shape: views
+                .as_ref()
+                .and_then(|views| views.shape(0))
+                .unwrap_or(images.shape()),
             views: views.map(Arc::new),
             ..ImageDataset::new(
                 Arc::clone(&images),

@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 
+use super::error::ImagesError;
 use super::files::memory::MemoryUse;
-use super::{Batch, DataError, Dataset, MixedTargets, SampleOrigin, Targets};
+use super::{Batch, DataError, Dataset, MixedTargets, SampleOrigin, Targets, ViewGroup};
 pub(super) use assembly::{Assembly, FittedImages, OwnImages};
 pub use augmentation::{
     AugmentConfig, BlurConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip,
@@ -216,7 +217,7 @@ pub(super) fn targets(classes: Vec<String>) -> Targets {
 /// A part of some images, as a data set for classification, or without targets.
 pub struct ImageDataset {
     images: Arc<Images>,
-    /// Shape of a sample: that of the images, or of their views.
+    /// Shape of a sample: that of the images, or of their first views.
     shape: [usize; 3],
     /// Indices of its images.
     indices: Vec<u32>,
@@ -367,8 +368,15 @@ impl Dataset for ImageDataset {
         self.has_targets
     }
 
-    fn views(&self) -> usize {
-        self.views.as_ref().map_or(1, |views| views.count())
+    fn view_groups(&self) -> Vec<ViewGroup> {
+        match &self.views {
+            Some(views) => views.groups().to_vec(),
+            None => vec![ViewGroup {
+                entry: 0,
+                count: 1,
+                shape: self.shape.to_vec(),
+            }],
+        }
     }
 
     /// Says how many images are stored, in how many bytes, and how many views there are.
@@ -387,8 +395,10 @@ impl Dataset for ImageDataset {
             "{} images {place}: {channels} × {height} × {width}, {bytes} bytes",
             self.images.count()
         );
-        let views = self.views.as_ref();
-        let views = views.map(|views| format!("{} views of each training image", views.count()));
+        let views = self
+            .views
+            .as_ref()
+            .map(|views| describe_views(views.groups()));
         std::iter::once(stored).chain(views).collect()
     }
 
@@ -414,17 +424,22 @@ impl Dataset for ImageDataset {
     }
 
     fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError> {
-        let shape @ [channels, height, width] = self.shape;
-        let (views, plane) = (self.views(), height * width);
-        let of_view = Vec::with_capacity(indices.len() * channels * plane);
-        let mut inputs = vec![of_view; views];
+        let groups = self.view_groups();
+        let shape_of = |view| self.views.as_ref().and_then(|views| views.shape(view));
+        let mut inputs: Vec<([usize; 3], Vec<f32>)> = (0..self.views())
+            .map(|view| {
+                let shape = shape_of(view).unwrap_or(self.shape);
+                let size: usize = shape.iter().product();
+                (shape, Vec::with_capacity(indices.len() * size))
+            })
+            .collect();
         let mut targets = Vec::with_capacity(indices.len());
         let (mut buffer, mut changed) = (Vec::new(), Vec::new());
         for &index in indices {
             let (pixels, class) = self.sample(index, &mut buffer)?;
-            for (view, inputs) in inputs.iter_mut().enumerate() {
+            for (view, ([_, height, width], inputs)) in inputs.iter_mut().enumerate() {
                 let pixels = self.altered(view, (epoch, index), pixels, &mut changed);
-                self.normalisation.apply(pixels, plane, inputs);
+                self.normalisation.apply(pixels, *height * *width, inputs);
             }
             targets.push(if self.targets == Targets::None {
                 0
@@ -432,14 +447,14 @@ impl Dataset for ImageDataset {
                 class
             });
         }
-        // Views come one after the other, each with all samples.
-        let mut inputs = match <[Vec<f32>; 1]>::try_from(inputs) {
-            Ok([inputs]) => inputs,
-            Err(inputs) => inputs.concat(),
-        };
-        let mixed = match (&self.augmentation, indices.first()) {
-            (Some(augmentation), Some(&first)) => {
-                augmentation.mix((epoch, first), &mut inputs, indices.len(), shape)
+        let mut views = inputs.into_iter().map(|(_, inputs)| inputs);
+        // Those of one size come one after the other, each with all samples.
+        let mut inputs: Vec<Vec<f32>> = (groups.iter())
+            .map(|group| joined(views.by_ref().take(group.count)))
+            .collect();
+        let mixed = match (&self.augmentation, indices.first(), inputs.first_mut()) {
+            (Some(augmentation), Some(&first), Some(inputs)) => {
+                augmentation.mix((epoch, first), inputs, indices.len(), self.shape)
             }
             _ => None,
         };
@@ -455,14 +470,42 @@ impl Dataset for ImageDataset {
             }
             None => None,
         };
-        let shape = (views * indices.len(), channels, height, width);
-        let inputs = Tensor::from_vec(inputs, shape, &Device::Cpu)?;
+        let mut tensors = groups.iter().zip(inputs).map(|(group, inputs)| {
+            let rows = [group.count * indices.len()];
+            Tensor::from_vec(inputs, [&rows, &group.shape[..]].concat(), &Device::Cpu)
+        });
+        let inputs = tensors.next().ok_or(ImagesError::NoView)??;
+        let further_inputs = tensors.collect::<Result<_, _>>()?;
         let targets = Tensor::from_vec(targets, indices.len(), &Device::Cpu)?;
         Ok(Batch {
+            further_inputs,
             mixed,
             ..Batch::new(inputs, targets, indices.to_vec())
         })
     }
+}
+
+/// The rows of some views, one after the other.
+fn joined(mut views: impl Iterator<Item = Vec<f32>>) -> Vec<f32> {
+    let mut rows = views.next().unwrap_or_default();
+    for view in views {
+        rows.extend_from_slice(&view);
+    }
+    rows
+}
+
+/// How many views there are, and of which sizes if these differ, for `sconce check`.
+fn describe_views(groups: &[ViewGroup]) -> String {
+    let count: usize = groups.iter().map(|group| group.count).sum();
+    let all = format!("{count} views of each training image");
+    if groups.len() < 2 {
+        return all;
+    }
+    let sizes = groups.iter().map(|group| match group.shape[..] {
+        [_, height, width] => format!("{} of {height} × {width}", group.count),
+        _ => group.count.to_string(),
+    });
+    format!("{all}: {}", sizes.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

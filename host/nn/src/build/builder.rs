@@ -109,6 +109,7 @@ impl Builder<'_> {
                 layers: std::mem::take(&mut self.layers),
             },
             input: input.clone(),
+            further: Vec::new(),
             output,
         }
     }

@@ -11,6 +11,8 @@ pub struct Network {
     pub(crate) layers: Sequence,
     pub(crate) modules: Vec<ModuleInfo>,
     pub(crate) input: Signal,
+    /// Other shapes of samples that it takes.
+    pub(crate) further: Vec<Vec<usize>>,
     pub(crate) output: Signal,
     pub(crate) summary: Summary,
 }
@@ -24,6 +26,16 @@ impl Network {
     /// Returns the shape and content of the output for one sample.
     pub fn output(&self) -> &Signal {
         &self.output
+    }
+
+    /// Takes samples of this shape, too: the layers must fit them with the same parameters.
+    pub fn take_also(&mut self, sample: &[usize]) {
+        self.further.push(sample.to_vec());
+    }
+
+    /// Whether it takes samples of this shape.
+    fn takes(&self, sample: &[usize]) -> bool {
+        self.input.takes(sample) || self.further.iter().any(|shape| shape == sample)
     }
 
     /// Adds its layers, as in evaluation, to a graph of ONNX; `x` is a batch of inputs.
@@ -44,7 +56,7 @@ impl Model for Network {
         }
         let sample = inputs.dims().get(1..).unwrap_or_default();
         let is_further = pass.cache().is_some() && self.continues() && sample.len() == 1;
-        if !is_further && !self.input.takes(sample) {
+        if !is_further && !self.takes(sample) {
             candle_core::bail!(
                 "the model takes samples of shape {:?}{}, the inputs are {:?}",
                 self.input.shape,

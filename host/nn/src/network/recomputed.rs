@@ -54,13 +54,14 @@ impl Layer for Recomputed {
         if !pass.is_training() || pass.shared_batch().is_some() || is_heard {
             return run(&self.layer, x, pass);
         }
-        let (layer, position) = (Arc::clone(&self.layer), pass.position());
+        let (layer, position, part) = (Arc::clone(&self.layer), pass.position(), pass.part());
         let named = pass.named_inputs();
         let visibility = pass.visibility().cloned();
         let again = move |x: &Tensor| {
             // Running statistics have been updated by the first pass: these are dropped.
             let statistics = RefCell::new(StatisticsLog::default());
             let mut pass = Pass::training().at(position).collecting(&statistics);
+            pass.begin_part(part);
             pass.set_named_inputs(named.clone());
             if let Some(visibility) = &visibility {
                 pass = pass.seeing(visibility.clone());

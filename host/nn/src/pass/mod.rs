@@ -73,6 +73,19 @@ pub struct PassPosition {
     pub iteration: u64,
 }
 
+/// One of several tensors of inputs of a batch, through which a pass runs the model one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassPart {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Rows of those before it.
+    pub before: usize,
+    /// Its rows.
+    pub rows: usize,
+    /// Rows of all of them.
+    pub all: usize,
+}
+
 /// One forward pass over a batch, which models hand from layer to layer.
 ///
 /// ```
@@ -91,6 +104,8 @@ pub struct PassPosition {
 pub struct Pass<'a> {
     is_training: bool,
     moment: PassPosition,
+    /// Which of several tensors of inputs is in progress.
+    part: Option<PassPart>,
     renewal: Option<f64>,
     statistics: Option<&'a RefCell<StatisticsLog>>,
     shared_batch: Option<SharedBatch>,
@@ -125,6 +140,7 @@ impl<'a> Pass<'a> {
         Pass {
             is_training,
             moment: PassPosition::default(),
+            part: None,
             renewal: None,
             statistics: None,
             shared_batch: None,
@@ -158,6 +174,16 @@ impl<'a> Pass<'a> {
     pub fn at(mut self, moment: PassPosition) -> Pass<'a> {
         self.moment = moment;
         self
+    }
+
+    /// Begins one of several tensors of inputs. Those after the first draw random numbers of their own.
+    pub fn begin_part(&mut self, part: Option<PassPart>) {
+        self.part = part;
+    }
+
+    /// Returns which of several tensors of inputs is in progress.
+    pub(crate) fn part(&self) -> Option<PassPart> {
+        self.part
     }
 
     /// Recomputes running statistics: this pass's samples are the fraction `weight`, above 0 and at
@@ -295,9 +321,18 @@ impl<'a> Pass<'a> {
         self.moment
     }
 
-    /// Returns this pass's fraction of the samples so far, if running statistics are recomputed.
+    /// Returns this pass's fraction of the samples so far, if running statistics are recomputed; that of its part, if it has several.
     pub fn renewal(&self) -> Option<f64> {
-        self.renewal
+        let weight = self.renewal?;
+        let Some(PassPart {
+            before, rows, all, ..
+        }) = self.part
+        else {
+            return Some(weight);
+        };
+        // Rows of the passes before this one.
+        let earlier = all as f64 * (1.0 / weight - 1.0);
+        Some(rows as f64 / (earlier + (before + rows) as f64))
     }
 
     /// Returns the log for statistics of batch norms, if they are not to be applied at once.
@@ -311,14 +346,19 @@ impl<'a> Pass<'a> {
     }
 
     /// Returns a random stream for a purpose such as `dropout/NAME`. It depends only on seed, purpose,
-    /// epoch and iteration.
+    /// epoch, iteration and the part's number.
     pub fn random(&self, purpose: &str) -> Stream {
         let PassPosition {
             seed,
             epoch,
             iteration,
         } = self.moment;
-        random::stream(seed, purpose, epoch, iteration)
+        match self.part {
+            Some(PassPart { index, .. }) if index > 0 => {
+                random::stream(seed, &format!("{purpose}@{index}"), epoch, iteration)
+            }
+            _ => random::stream(seed, purpose, epoch, iteration),
+        }
     }
 
     /// Whether a hook is attached to a module.
@@ -391,5 +431,38 @@ impl fmt::Debug for Pass<'_> {
             "evaluation"
         };
         write!(f, "Pass({kind})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_pass_have_their_share_of_statistics_and_numbers_of_their_own() {
+        // A pass of 12 rows after one of 12, in parts of 4 and 8.
+        let mut pass = Pass::training().renewing(0.5);
+        assert_eq!(pass.renewal(), Some(0.5));
+        let whole = pass.random("dropout/drop").bits();
+        let part = |index, before, rows| {
+            Some(PassPart {
+                index,
+                before,
+                rows,
+                all: 12,
+            })
+        };
+        pass.begin_part(part(0, 0, 4));
+        assert_eq!(pass.renewal(), Some(4.0 / 16.0));
+        assert_eq!(pass.random("dropout/drop").bits(), whole);
+        pass.begin_part(part(1, 4, 8));
+        assert_eq!(pass.renewal(), Some(8.0 / 24.0));
+        assert_ne!(pass.random("dropout/drop").bits(), whole);
+        // The first pass of all forgets what was before it.
+        let mut first = Pass::training().renewing(1.0);
+        first.begin_part(part(0, 0, 4));
+        assert_eq!(first.renewal(), Some(1.0));
+        first.begin_part(part(1, 4, 8));
+        assert_eq!(first.renewal(), Some(8.0 / 12.0));
     }
 }

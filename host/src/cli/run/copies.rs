@@ -8,6 +8,7 @@ use std::fmt::Write;
 use sconce_plugin_api::ext::{DeviceTable, VectorsTable};
 use sconce_plugin_api::{Phase, Point};
 
+use crate::data::ViewGroup;
 use crate::manifest::{Every, Unit};
 use crate::run::Profile;
 use crate::session::HookPlan;
@@ -44,7 +45,8 @@ pub(in crate::cli) fn expected(
         size(trained * size_of::<f32>())
     );
     if let Some(data) = task.data(Phase::Train) {
-        let elements: usize = data.views() * data.sample_shape().iter().product::<usize>();
+        let of_size = |group: ViewGroup| group.count * group.shape.iter().product::<usize>();
+        let elements: usize = data.view_groups().into_iter().map(of_size).sum();
         // Writing to a string can't fail.
         let _ = write!(
             sizes,

@@ -266,6 +266,9 @@ impl RunDriver for Trainer<'_> {
     fn show_batch(&mut self, batch: &Batch) {
         let tensors = &self.shared.tensors;
         tensors.set_batch(&batch.inputs, &batch.targets, &batch.indices);
+        for (size, inputs) in (1..).zip(&batch.further_inputs) {
+            tensors.show(format!("inputs.{size}").into(), inputs);
+        }
         let position = self.learning.forward.key(&self.position);
         self.hook_passes.show(batch, position);
     }

@@ -9,6 +9,7 @@ use super::adapt::{adapter_plan, complete_adapters, unadapted};
 use super::device::{check_device, open_device};
 use super::memory::{ModelUse, check_memory};
 use super::model_failure::{cant_be_built, inputs_of};
+use super::view_sizes::take_all_views;
 use sconce_plugin_api::Phase;
 
 use crate::adapters;
@@ -120,9 +121,10 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
         parameters.adapt(plan);
     }
     let inputs = inputs_of(&data);
-    let network = model
+    let mut network = model
         .build(&mut parameters, &inputs, data.train.targets())
         .map_err(|error| cant_be_built(manifest, model, &inputs, &error))?;
+    take_all_views(manifest, &data, &parameters, &mut network)?;
     adapters::check(&parameters).map_err(|error| unadapted(manifest, &error))?;
     let (loss, metrics) = (manifest.loss.as_ref(), manifest.metrics.as_deref());
     Supervised::with(Box::new(network), parameters, data, loss, metrics).map_err(|error| {

@@ -8,8 +8,8 @@ use sconce_plugin_api::Phase;
 use super::StartFailure;
 use super::adapt::adapter_plan;
 use super::device::open_device;
-use super::model_failure::{cant_be_built, inputs_of};
-use crate::data::Splits;
+use super::model_failure::{cant_be_built, inputs_of_views};
+use crate::data::{Splits, ViewGroup};
 use crate::device_facts::memory_size;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
@@ -45,32 +45,42 @@ pub fn check_memory(
     let Some(available) = Available::on(&device) else {
         return Ok(None);
     };
-    let budget = match purpose {
-        ModelUse::Weights => MemoryBudget::new(available.bytes, 1, 1),
-        ModelUse::Training => {
-            let copies = 2 + manifest.optimizer.state_size();
-            MemoryBudget::new(available.bytes, copies, largest_batch(manifest, data))
+    let mut warning = None;
+    for (index, (views, inputs)) in inputs_of_views(data).into_iter().enumerate() {
+        let budget = match purpose {
+            ModelUse::Weights => MemoryBudget::new(available.bytes, 1, 1),
+            ModelUse::Training => {
+                let copies = 2 + manifest.optimizer.state_size();
+                MemoryBudget::new(available.bytes, copies, most_rows(manifest, data, &views))
+            }
+        };
+        let mut parameters = Parameters::counting(DType::F32, budget);
+        if let Some(plan) = adapter_plan(manifest)? {
+            parameters.adapt(plan);
         }
-    };
-    let mut parameters = Parameters::counting(DType::F32, budget);
-    if let Some(plan) = adapter_plan(manifest)? {
-        parameters.adapt(plan);
-    }
-    let inputs = inputs_of(data);
-    match model.build(&mut parameters, &inputs, data.train.targets()) {
-        Ok(_) => Ok(scarce(&parameters, &device)),
-        Err(error) => {
-            let mut failure = cant_be_built(manifest, model, &inputs, &error);
-            if let ModelError::Layer(LayerError { is_too_large, .. }) = &error
-                && *is_too_large
-            {
+        let built = model.build(&mut parameters, &inputs, data.train.targets());
+        match built.err() {
+            Some(error) if is_too_large(&error) => {
+                let mut failure = cant_be_built(manifest, model, &inputs, &error);
                 let hint = format!("what there is: {}", available.source);
                 let problems = failure.diagnostics.into_iter();
                 failure.diagnostics = problems.map(|problem| problem.hint(&hint)).collect();
+                return Err(failure);
             }
-            Err(failure)
+            Some(error) if index == 0 => {
+                return Err(cant_be_built(manifest, model, &inputs, &error));
+            }
+            None if index == 0 => warning = scarce(&parameters, &device),
+            // That views of a further size don't fit is said where the model is built for them all.
+            _ => {}
         }
     }
+    Ok(warning)
+}
+
+/// Whether a model can't be built for want of memory.
+fn is_too_large(error: &ModelError) -> bool {
+    matches!(error, ModelError::Layer(LayerError { is_too_large, .. }) if *is_too_large)
 }
 
 /// The warning that parameters need more memory than is free now.
@@ -110,18 +120,18 @@ impl Available {
     }
 }
 
-/// Number of samples in the largest batch.
-fn largest_batch(manifest: &Manifest, data: &Splits) -> u64 {
+/// Number of rows in the largest batch: of these views in training, or of samples in evaluations.
+fn most_rows(manifest: &Manifest, data: &Splits, views: &ViewGroup) -> u64 {
     let train = &manifest.train;
     let evaluation = train.eval_batch_size.unwrap_or(train.batch_size);
-    let batch = |(phase, size): (Phase, usize)| {
+    let batch = |(phase, size, views): (Phase, usize, usize)| {
         let samples = split_of(data, phase)?.len();
-        Some(size.min(samples) as u64)
+        Some(size.min(samples).saturating_mul(views) as u64)
     };
     let batches = [
-        (Phase::Train, train.batch_size),
-        (Phase::Val, evaluation),
-        (Phase::Test, evaluation),
+        (Phase::Train, train.batch_size, views.count),
+        (Phase::Val, evaluation, 1),
+        (Phase::Test, evaluation, 1),
     ];
     batches.into_iter().filter_map(batch).max().unwrap_or(1)
 }

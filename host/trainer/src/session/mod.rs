@@ -8,7 +8,7 @@
 //! - `selection`: leaves out hooks named on the command line
 //! - `references`, `given_loss`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
 //!   effect, and the plan that hooks see (`sconce.plan/1`)
-//! - `memory`: whether a model fits into memory, found from its shapes
+//! - `memory`: whether a model fits into memory, found from its shapes; `view_sizes`: whether it fits views of several sizes
 //! - `rehearsal`: creates the hooks in a child process, as a test
 //! - `output`, `lock`: the output directory, used by one run at a time
 //! - `resume`: the checkpoint to resume from; `changes`: differences between it and the run
@@ -44,6 +44,7 @@ pub mod rehearsal;
 pub mod reload;
 mod resume;
 mod selection;
+mod view_sizes;
 
 pub use crate::start_failure::StartFailure;
 pub use build::{

@@ -3,7 +3,7 @@
 use sconce_ops::device::says_out_of_memory;
 
 use super::StartFailure;
-use crate::data::Splits;
+use crate::data::{Splits, ViewGroup};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
 use crate::mentioned::mentioned;
@@ -16,6 +16,20 @@ const PARAMETERS_ALONE: &str = "the parameters alone exceed the GPU's free memor
 /// What a model's first layer gets of the data.
 pub(super) fn inputs_of(data: &Splits) -> Signal {
     data.train.signal()
+}
+
+/// What it gets of the data's training samples: all of them, or their views of each size.
+pub(super) fn inputs_of_views(data: &Splits) -> Vec<(ViewGroup, Signal)> {
+    let groups = data.train.view_groups().into_iter().enumerate();
+    groups
+        .map(|(index, group)| {
+            let inputs = match index {
+                0 => inputs_of(data),
+                _ => Signal::new(&*group.shape, data.train.inputs()),
+            };
+            (group, inputs)
+        })
+        .collect()
 }
 
 /// The error message for a model that can't be built, at its place in the manifest.

@@ -253,7 +253,7 @@ impl Task for Supervised {
         if self.takes_parts(batch) {
             pass.leave_head();
         }
-        let outputs = self.model.outputs(&batch.inputs, pass)?;
+        let outputs = self.model.outputs_of(batch, pass)?;
         self.in_parts = pass.left_head().map(|layer| InParts {
             layer: layer.clone(),
             sums: Vec::new(),

@@ -133,7 +133,8 @@ impl FiniteCheck<'_, '_> {
                 return Ok(Some(format!("in the parameter `{name}`, before the batch")));
             }
         }
-        for (name, tensor) in [("inputs", &batch.inputs), ("targets", &batch.targets)] {
+        let inputs = batch.all_inputs().map(|inputs| ("inputs", inputs));
+        for (name, tensor) in inputs.chain([("targets", &batch.targets)]) {
             if !ops::is_finite(tensor)? {
                 return Ok(Some(format!("in the batch's {name}")));
             }

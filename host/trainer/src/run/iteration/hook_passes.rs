@@ -9,7 +9,9 @@ use sconce_plugin_api::ext::ForwardMode;
 
 use crate::bridge::{AskedPass, ForwardModel};
 use crate::data::Batch;
-use crate::nn::{ModuleInfo, NamedInputs, Pass, PassPosition, StatisticsLog, Taps, Visibility};
+use crate::nn::{
+    ModuleInfo, NamedInputs, Pass, PassPart, PassPosition, StatisticsLog, Taps, Visibility,
+};
 use crate::task::{Task, TaskModel};
 
 /// The model of a task, and the batch that hooks see.
@@ -22,7 +24,8 @@ pub(in crate::run) struct HookPasses {
 
 /// What a pass needs of a batch.
 struct ShownBatch {
-    inputs: Tensor,
+    /// Of each size of views.
+    inputs: Vec<Tensor>,
     named: NamedInputs,
     visibility: Option<Visibility>,
     samples: usize,
@@ -42,7 +45,7 @@ impl HookPasses {
     /// Begins a batch, at a position that its random numbers depend on.
     pub(in crate::run) fn show(&self, batch: &Batch, position: PassPosition) {
         self.batch.replace(Some(ShownBatch {
-            inputs: batch.inputs.clone(),
+            inputs: batch.all_inputs().cloned().collect(),
             named: NamedInputs::clone(&batch.named),
             visibility: batch.visibility.clone(),
             samples: batch.len(),
@@ -68,21 +71,30 @@ impl HookPasses {
 }
 
 impl ShownBatch {
-    /// The inputs of a view, or of all.
-    fn view(&self, view: Option<u32>) -> Result<Tensor, String> {
-        let rows = self.inputs.dims().first().copied().unwrap_or_default();
-        let views = rows / self.samples.max(1);
-        match view {
-            None => Ok(self.inputs.clone()),
-            Some(view) if (view as usize) < views => {
-                let first = view as usize * self.samples;
-                let narrowed = self.inputs.narrow(0, first, self.samples);
-                narrowed.map_err(|error| error.to_string())
+    /// The inputs of a view, or of all, each with the number of its size.
+    fn view(&self, view: Option<u32>) -> Result<Vec<(u32, Tensor)>, String> {
+        let Some(view) = view else {
+            return Ok((0..).zip(self.inputs.iter().cloned()).collect());
+        };
+        let mut views = 0;
+        for (size, inputs) in (0..).zip(&self.inputs) {
+            let of_size = inputs.dims().first().copied().unwrap_or_default() / self.samples.max(1);
+            let place = (view as usize).checked_sub(views);
+            if let Some(place) = place.filter(|place| *place < of_size) {
+                let narrowed = inputs.narrow(0, place * self.samples, self.samples);
+                let narrowed = narrowed.map_err(|error| error.to_string())?;
+                return Ok(vec![(size, narrowed)]);
             }
-            Some(view) => Err(format!(
-                "the batch has no view {view}: its samples have {views} (`views` of the data makes more)"
-            )),
+            views += of_size;
         }
+        Err(format!(
+            "the batch has no view {view}: its samples have {views} (`views` of the data makes more)"
+        ))
+    }
+
+    /// Whether these are inputs of the whole batch, so that what else it has goes with them.
+    fn is_all(&self, inputs: &Tensor) -> bool {
+        (self.inputs.first()).is_some_and(|first| first.dims() == inputs.dims())
     }
 }
 
@@ -98,16 +110,22 @@ impl ForwardModel for HookPasses {
         let batch = batch
             .as_ref()
             .ok_or_else(|| "there is no batch".to_owned())?;
-        let inputs = batch.view(asked.view)?;
-        outputs(model, batch, &inputs, asked).map_err(|error| error.to_string())
+        let each: candle_core::Result<Vec<Tensor>> = (batch.view(asked.view)?.iter())
+            .map(|inputs| outputs(model, batch, inputs, asked))
+            .collect();
+        let joined = each.and_then(|each| match &each[..] {
+            [only] => Ok(only.clone()),
+            all => Tensor::cat(all, 0),
+        });
+        joined.map_err(|error| error.to_string())
     }
 }
 
-/// The output of the module that is asked for.
+/// The output of the module that is asked for, for inputs of one size.
 fn outputs(
     model: &TaskModel,
     batch: &ShownBatch,
-    inputs: &Tensor,
+    (size, inputs): &(u32, Tensor),
     asked: &AskedPass<'_>,
 ) -> candle_core::Result<Tensor> {
     // What the batch norms record goes nowhere.
@@ -115,7 +133,14 @@ fn outputs(
     let mut pass = Pass::new(asked.mode == ForwardMode::Training)
         .at(batch.position)
         .collecting(&statistics);
-    if inputs.dims() == batch.inputs.dims() {
+    let rows = inputs.dims().first().copied().unwrap_or_default();
+    pass.begin_part(Some(PassPart {
+        index: *size,
+        before: 0,
+        rows,
+        all: rows,
+    }));
+    if batch.is_all(inputs) {
         pass.set_named_inputs(NamedInputs::clone(&batch.named));
         pass.set_visibility(batch.visibility.clone());
     }

@@ -94,7 +94,7 @@ impl Copies {
         let begun = match (batch, &mut self.uploader) {
             (Ok(batch), Some(uploader)) => {
                 let mut tensors = vec![&batch.inputs, &batch.targets];
-                tensors.extend(batch.named.values());
+                tensors.extend(batch.further_inputs.iter().chain(batch.named.values()));
                 let upload = uploader.begin(&tensors)?;
                 Ok((batch, upload))
             }
@@ -114,11 +114,13 @@ impl Copies {
         let (Some(inputs), Some(targets)) = (copied.next(), copied.next()) else {
             bail!("a batch's copy on the device lacks its two tensors");
         };
+        let further_inputs = copied.by_ref().take(batch.further_inputs.len()).collect();
         let named = batch.named.keys().cloned().zip(copied).collect();
         // Losses and metrics that look at targets on the host don't wait for the device.
         remember_origin(&targets, &batch.targets);
         Ok(Batch {
             inputs,
+            further_inputs,
             targets,
             named: Arc::new(named),
             ..batch

@@ -22,7 +22,7 @@ pub struct ViewConfig {
     /// Number of such views.
     #[schemars(range(min = 1, max = 64))]
     pub count: usize,
-    /// Height and width in pixels, the same for all views. Default: those of the images.
+    /// Height and width in pixels. Default: those of the images.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(inner(inner(range(min = 1, max = 8192))))]
     pub size: Option<[usize; 2]>,
@@ -143,32 +143,25 @@ impl Default for SolariseConfig {
     }
 }
 
-/// Checks all entries of `views` against the images' shape; returns the shape of the views.
-pub(super) fn check(
-    views: &[ViewConfig],
-    shape @ [channels, height, width]: [usize; 3],
-) -> Result<[usize; 3], ImagesError> {
-    let size_of = |view: &ViewConfig| view.size.unwrap_or([height, width]);
-    let size = views.first().map_or([height, width], size_of);
+/// Checks all entries of `views` against the images' shape.
+pub(super) fn check(views: &[ViewConfig], shape: [usize; 3]) -> Result<(), ImagesError> {
     for (entry, view) in views.iter().enumerate() {
         view.check(entry, shape)?;
-        if size_of(view) != size {
-            return Err(ImagesError::ViewSizes {
-                entry,
-                found: size_of(view),
-                first: size,
-            });
-        }
     }
     let count = views.iter().map(|view| view.count).sum();
     if count > MOST {
         return Err(ImagesError::ViewCount { count, most: MOST });
     }
-    let [height, width] = size;
-    Ok([channels, height, width])
+    Ok(())
 }
 
 impl ViewConfig {
+    /// The shape of such a view of an image.
+    pub(super) fn shape(&self, [channels, height, width]: [usize; 3]) -> [usize; 3] {
+        let [height, width] = self.size.unwrap_or([height, width]);
+        [channels, height, width]
+    }
+
     fn check(&self, entry: usize, [channels, ..]: [usize; 3]) -> Result<(), ImagesError> {
         for (key, found, range) in self.numbers() {
             if !range.contains(&found) {

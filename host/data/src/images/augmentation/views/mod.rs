@@ -3,7 +3,7 @@
 //! **Parts.** `config`: the manifest's keys. `crop`: rectangles, resized. `blur`: Gaussian blur. What else there is comes from
 //! `augmentation`'s operations.
 //!
-//! **Flow.** [`Views::new`] checks the entries and numbers the views. [`Views::apply`] draws one of them: as with
+//! **Flow.** [`Views::new`] checks the entries, numbers the views, and groups those of one size. [`Views::apply`] draws one of them: as with
 //! augmentation, the random numbers of each operation depend only on (seed, epoch, index, view).
 
 mod blur;
@@ -13,6 +13,7 @@ mod crop;
 use sconce_ops::random;
 
 use super::{Canvas, Flip};
+use crate::dataset::ViewGroup;
 use crate::error::ImagesError;
 pub use config::{BlurConfig, GreyConfig, SolariseConfig, ViewConfig, ViewCropConfig};
 use crop::Rectangle;
@@ -21,10 +22,10 @@ use crop::Rectangle;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Views {
     seed: u64,
-    /// How each is drawn.
-    each: Vec<ViewConfig>,
-    /// Channels, height and width of a view.
-    shape: [usize; 3],
+    /// How each is drawn, with its channels, height and width.
+    each: Vec<(ViewConfig, [usize; 3])>,
+    /// Those of one size that follow each other.
+    groups: Vec<ViewGroup>,
     /// Whether they are the same in all epochs.
     are_fixed: bool,
 }
@@ -40,15 +41,28 @@ impl Views {
         shape: [usize; 3],
         seed: u64,
     ) -> Result<Option<Views>, ImagesError> {
-        let shape = config::check(entries, shape)?;
-        let views = entries.iter();
-        let views: Vec<ViewConfig> = views
-            .flat_map(|view| std::iter::repeat_n(view.clone(), view.count))
+        config::check(entries, shape)?;
+        let entries = entries.iter();
+        let entries: Vec<_> = entries.map(|view| (view, view.shape(shape))).collect();
+        let each: Vec<_> = entries
+            .iter()
+            .flat_map(|&(view, shape)| std::iter::repeat_n((view.clone(), shape), view.count))
             .collect();
-        Ok((!views.is_empty()).then_some(Views {
+        let mut groups: Vec<ViewGroup> = Vec::new();
+        for (entry, (view, shape)) in entries.into_iter().enumerate() {
+            match groups.last_mut().filter(|group| group.shape == shape) {
+                Some(group) => group.count += view.count,
+                None => groups.push(ViewGroup {
+                    entry,
+                    count: view.count,
+                    shape: shape.to_vec(),
+                }),
+            }
+        }
+        Ok((!each.is_empty()).then_some(Views {
             seed,
-            each: views,
-            shape,
+            each,
+            groups,
             are_fixed: false,
         }))
     }
@@ -88,14 +102,14 @@ impl Views {
         self.are_fixed
     }
 
-    /// Returns channels, height and width of a view.
-    pub(crate) fn shape(&self) -> [usize; 3] {
-        self.shape
+    /// Returns channels, height and width of the view of this number; none if there is no such view.
+    pub(crate) fn shape(&self, view: usize) -> Option<[usize; 3]> {
+        self.each.get(view).map(|(_, shape)| *shape)
     }
 
-    /// Returns the number of views of each sample.
-    pub(crate) fn count(&self) -> usize {
-        self.each.len()
+    /// Returns the views of one size that follow each other.
+    pub(crate) fn groups(&self) -> &[ViewGroup] {
+        &self.groups
     }
 
     /// Writes a view of a sample in an epoch to `into`, whose contents are replaced.
@@ -111,17 +125,17 @@ impl Views {
         let epoch = if self.are_fixed { 0 } else { epoch };
         let key = u64::from(index) | (view as u64) << 32;
         let stream = |purpose| random::stream(self.seed, purpose, epoch, key);
-        let Some(view) = self.each.get(view) else {
+        let Some((view, into_shape)) = self.each.get(view) else {
             return;
         };
         let rectangle = match view.crop {
             Some(crop) => crop.draw(shape, &mut stream("view-crop")),
             None => Rectangle::whole(shape),
         };
-        crop::resized(pixels, shape, &rectangle, self.shape, into);
+        crop::resized(pixels, shape, &rectangle, *into_shape, into);
         let mut canvas = Canvas {
             pixels: into,
-            shape: self.shape,
+            shape: *into_shape,
         };
         if let Some(flip) = view.flip
             && stream("view-flip").unit() < view.flip_probability
