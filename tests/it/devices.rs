@@ -87,6 +87,40 @@ fn a_run_says_its_precision_and_a_resume_in_another_one_is_reported() {
     allowed.expect(0, &["not bit for bit", "on the CPU, in bf16"]);
 }
 
+/// A processor without AVX2 rounds nothing.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_resume_where_products_have_another_arithmetic_is_reported() {
+    if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("fma") {
+        return;
+    }
+    let place = Workplace::new(&["sconce-plugin-checkpoints"]);
+    let hooks = json!([{"hook": "checkpoint", "config": {"epochs": 1}}]);
+    let manifest = edit(tiny(), "/hooks", hooks);
+    place.write(&edit(manifest, "/precision", json!("bf16")));
+    let run = ["run", "manifest.json"];
+    let once = place.sconce(&[&run[..], &["--set", "train.epochs=1"]].concat());
+    once.expect(0, &[]);
+    let state: Value =
+        serde_json::from_str(&place.read("out/checkpoints/epoch-1/state.json")).expect("JSON");
+    assert_eq!(state["facts"]["products"], "pairs");
+    let resume = [&run[..], &["--resume", "epoch-1"]].concat();
+    let baseline = [("SCONCE_INSTRUCTIONS", "baseline")];
+    place.sconce_in(&resume, &baseline).expect(
+        2,
+        &[
+            "can't resume",
+            "products in `bf16` were computed as `pairs`, now in another way",
+            "no AVX2",
+            "`--allow-changes`",
+        ],
+    );
+    // By AVX2 alone the bits are the same.
+    place
+        .sconce_in(&resume, &[("SCONCE_INSTRUCTIONS", "avx2")])
+        .expect(0, &["in bf16"]);
+}
+
 #[test]
 fn check_needs_no_gpu_and_says_which_hooks_will_copy() {
     let place = Workplace::new(&["sconce-plugin-optimisation", "sconce-plugin-csv"]);

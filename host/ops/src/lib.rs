@@ -56,7 +56,8 @@ pub use autograd::tape::{
 };
 pub use choice::autocast::{Autocast, autocast, autocast_dtype};
 pub use choice::rounded_products::{
-    RoundedProducts, rounded_products, rounded_products_are_fast, rounds_products,
+    RoundedProducts, rounded_products, rounded_products_are_fast, rounded_products_kind,
+    rounds_products,
 };
 pub use choice::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,

@@ -19,8 +19,8 @@ pub enum Precision {
     /// compute capability 8.0 or more; elsewhere as `f32`.
     Tf32,
     /// On a GPU products and most activations in `bf16`, with 7 bits after the point, sums in `f32`; norms, softmax and
-    /// losses in `f32`, by the rules of PyTorch's `torch.autocast`. On the CPU the factors of linear layers' products are
-    /// rounded so, and all tensors stay `f32` ([`ops::rounded_products`]).
+    /// losses in `f32`, by the rules of PyTorch's `torch.autocast`. On the CPU the factors of products are rounded so, of linear
+    /// layers, attention and most convolutions, and all tensors stay `f32` ([`ops::rounded_products`]).
     Bf16,
 }
 
@@ -43,11 +43,23 @@ impl Precision {
     pub fn begin(self, device: &Device) -> PrecisionScope {
         cuda::set_gemm_reduced_precision_f32(self == Precision::Tf32);
         let is_narrow = self == Precision::Bf16;
-        let is_by_kernels = device.is_cpu() && !ops::are_composed_on_cpu();
+        let is_rounded = self.rounds(device);
         PrecisionScope {
-            _cast: ops::autocast((is_narrow && !is_by_kernels).then_some(DType::BF16)),
-            _rounded: ops::rounded_products(is_narrow && is_by_kernels),
+            _cast: ops::autocast((is_narrow && !is_rounded).then_some(DType::BF16)),
+            _rounded: ops::rounded_products(is_rounded),
         }
+    }
+
+    /// Whether our kernels round what they multiply on this device, and all tensors stay `f32`.
+    fn rounds(self, device: &Device) -> bool {
+        self == Precision::Bf16 && device.is_cpu() && !ops::are_composed_on_cpu()
+    }
+
+    /// Name of the arithmetic of rounded products on this device, if there are any: results depend on it as on the device.
+    pub fn products(self, device: &Device) -> Option<&'static str> {
+        (self.rounds(device))
+            .then(ops::rounded_products_kind)
+            .flatten()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Products whose factors are rounded to `bf16` by our kernels for the CPU.
 //!
-//! While it is [asked for](rounded_products), linear layers of at least 16 rows, inputs and outputs round what they multiply, in both
-//! passes, and add up in `f32`; all tensors stay `f32`. Processors that have an instruction for it (AVX-512 BF16) multiply twice as fast
-//! so; others with AVX2 give the same bits, slowly. Without AVX2 nothing is rounded.
+//! While it is [asked for](rounded_products), what is multiplied is rounded, in both passes, and added up in `f32`; all tensors stay
+//! `f32`. So it is in linear layers of at least 16 rows, inputs and outputs, in attention, and in convolutions without a matrix of
+//! windows: 1 × 1, and those that neither Winograd's algorithm nor a kernel for depthwise ones computes. Processors that have an
+//! instruction for it (AVX-512 BF16) multiply twice as fast so; others with AVX2 give the same bits, slowly. Without AVX2 nothing is
+//! rounded.
 //!
 //! Source of the arithmetic: `VDPBF16PS` in Intel's Software Developer's Manual. Of each pair of elements along the depth the second
 //! product is added first, each sum is rounded to the nearest, and denormal numbers are zero.
@@ -61,6 +63,14 @@ pub fn rounds_products() -> bool {
 /// Whether rounded products are faster than others here.
 pub fn rounded_products_are_fast() -> bool {
     has_pairs()
+}
+
+/// Name of the arithmetic of rounded products on this processor; none where it can't round them.
+///
+/// Instructions of other processors add up in another order, with other bits. What gives the same bits, in one instruction or in several,
+/// has the same name.
+pub fn rounded_products_kind() -> Option<&'static str> {
+    has_tiles().then_some("pairs")
 }
 
 /// The terms of this thread's products.

@@ -32,6 +32,8 @@ mod finite;
 mod level;
 pub(crate) mod math;
 mod memory;
+#[cfg(test)]
+pub(crate) mod other_instructions;
 mod parallel;
 mod prefetch;
 mod products;
@@ -47,7 +49,7 @@ pub use parallel::{region, threads};
 pub(crate) use prefetch::{Ahead, prefetch, prefetch_all};
 pub(crate) use products::{
     BlockScratch, Blocked, Depth, FEW_ROWS, Factors, Job, LeftMatrix, Matrix, PANEL, PackedRight,
-    Right, StreamedMatrix, TargetMatrix, Terms, add_blocked, has_tiles, multiply,
+    Right, StreamedMatrix, TargetMatrix, Terms, across, add_blocked, along, has_tiles, multiply,
     multiply_all_uninit, multiply_blocked, multiply_few_rows, multiply_in_place,
     multiply_packed_uninit, multiply_tiles, multiply_uninit, pays_in_place, transpose,
     transpose_at, transpose_uninit, transpose_whole,

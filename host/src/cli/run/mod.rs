@@ -8,6 +8,7 @@ pub(in crate::cli) mod copies;
 pub(in crate::cli) mod first_look;
 pub(in crate::cli) mod folds;
 pub(in crate::cli) mod hooks_table;
+mod narrower;
 pub(in crate::cli) mod out_of_memory;
 pub(in crate::cli) mod selection;
 pub(in crate::cli) mod summation;
@@ -231,8 +232,8 @@ fn try_run(
     if !is_dry {
         prepared.show_plan(&shared);
     }
-    let mut opening = record::opening_lines(&prepared, &run_path, resume.as_ref());
-    opening.extend(joint.iter().flat_map(JointTraining::opening_lines));
+    let begins = (resume.as_ref(), joint.as_ref());
+    let mut opening = opening(arguments, &prepared, &run_path, begins);
     // Several ranks would have to change libraries at the same time.
     let reloads = team.is_none().then(|| RunReloads::of(&prepared, &run_path));
     let hooked = prepared.ready(&own_path, &shared, Vec::new(), resume.as_ref())?;
@@ -275,6 +276,21 @@ fn try_run(
 fn store(output: Option<&Output>, run: &Path) -> Store {
     let opened = output.map(|output| output.store.clone());
     opened.unwrap_or_else(|| Store::of(run).holding())
+}
+
+/// What is logged before the run: its own lines, those of its ranks, and what another precision would bring.
+fn opening(
+    arguments: &RunArgs,
+    prepared: &Prepared,
+    run: &Path,
+    (resume, joint): (Option<&Resume>, Option<&JointTraining>),
+) -> Vec<String> {
+    let mut lines = record::opening_lines(prepared, run, resume);
+    lines.extend(joint.into_iter().flat_map(JointTraining::opening_lines));
+    if !arguments.look.dry_run && resume.is_none() {
+        lines.extend(narrower::line(prepared, arguments.verbosity.log()));
+    }
+    lines
 }
 
 fn log_all(log: &dyn Log, messages: &[String]) {

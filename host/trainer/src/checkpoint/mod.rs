@@ -238,6 +238,9 @@ pub struct Facts {
     /// Name of the GPU that computed, or of the CPU with composed operations; none for the CPU alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Name of the arithmetic of products that a CPU rounds; none if none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub products: Option<String>,
     /// Fingerprint of the model that adapters were trained beside: it is not in the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,

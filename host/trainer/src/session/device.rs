@@ -136,6 +136,27 @@ pub fn device_changes(saved: &Facts, device: &Device) -> Option<String> {
     })
 }
 
+/// How the arithmetic of rounded products differs from that of the run that saved a checkpoint, in the same precision and on the same
+/// device.
+pub fn products_change(saved: &Facts, is: Option<&str>) -> Option<String> {
+    let was = saved.products.as_deref();
+    (was != is).then(|| {
+        let how = |kind: Option<&str>| match kind {
+            Some(kind) => format!("as `{kind}`"),
+            None => "in another way".to_owned(),
+        };
+        let why = match (was, is) {
+            (Some(_), None) => ": this processor has no AVX2, or it may not be used",
+            _ => "",
+        };
+        format!(
+            "products in `bf16` were computed {}, now {}, which rounds and adds up differently{why}",
+            how(was),
+            how(is)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +182,30 @@ mod tests {
         assert!(unknown.starts_with("mpirun does not say"), "{unknown}");
         let (mixed, _) = of("auto", Some(1)).expect_err("any device");
         assert!(mixed.contains("each of 4 ranks"), "{mixed}");
+    }
+
+    #[test]
+    fn a_resume_with_other_products_is_reported() {
+        let by = |products: Option<&str>| Facts {
+            products: products.map(str::to_owned),
+            ..Facts::default()
+        };
+        assert_eq!(products_change(&by(Some("pairs")), Some("pairs")), None);
+        assert_eq!(products_change(&by(None), None), None);
+        let change = |was, is| products_change(&by(was), is).expect("a change");
+        let found = change(Some("pairs"), None);
+        assert!(
+            found.contains("computed as `pairs`, now in another way"),
+            "{found}"
+        );
+        assert!(found.ends_with("no AVX2, or it may not be used"), "{found}");
+        let found = change(Some("bfmmla"), Some("pairs"));
+        assert!(
+            found.contains("as `bfmmla`, now as `pairs`, which rounds"),
+            "{found}"
+        );
+        let found = change(None, Some("pairs"));
+        assert!(found.contains("in another way, now as `pairs`"), "{found}");
     }
 
     #[test]

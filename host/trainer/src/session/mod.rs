@@ -51,7 +51,7 @@ pub use build::{
     FromManifest, InitialWeights, TaskBuilder, build_task, initial_weights, optimizer, task,
 };
 pub use changes::{changes, data_changes, rank_changes};
-pub use device::{device_changes, open_device};
+pub use device::{device_changes, open_device, products_change};
 pub use memory::{ModelUse, check_memory};
 pub use output::{Output, is_in_use};
 pub use prepared::{FirstWeights, Prepared, Ready};

@@ -7,7 +7,10 @@ use candle_core::Tensor;
 use sconce_base::nearest::nearest;
 use sconce_base::regular_file::read_at_most;
 
-use super::{HookPlan, Output, Prepared, StartFailure, changes, data_changes, device_changes};
+use super::{
+    HookPlan, Output, Prepared, StartFailure, changes, data_changes, device_changes,
+    products_change,
+};
 use crate::checkpoint::{self, Checkpoint, FORMAT, LATEST, Section, Store};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;
@@ -126,8 +129,15 @@ impl ResumePoint {
             .extend(data_changes(&self.checkpoint.header.facts.data, &is));
         self.changes.extend(self.file_changes(&prepared.files));
         let device = task.parameters().device();
-        let device = device_changes(&self.checkpoint.header.facts, device);
-        self.changes.extend(device);
+        let facts = &self.checkpoint.header.facts;
+        let device_change = device_changes(facts, device);
+        // Where device or precision differ, that is already reported.
+        let precision = prepared.manifest.precision;
+        let is_same = device_change.is_none()
+            && self.checkpoint.manifest.get("precision") == Some(&precision.name().into());
+        let products = is_same.then(|| products_change(facts, precision.products(device)));
+        self.changes.extend(device_change);
+        self.changes.extend(products.flatten());
         let parameters = parameter_changes(&self.checkpoint, task);
         let path = self.path.display();
         if !parameters.is_empty() {

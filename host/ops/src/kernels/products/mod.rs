@@ -3,6 +3,7 @@
 //! - `matrix`: views of matrices; `gemm`: their multiplication by the crate of that name; `outer`: products of depth 1
 //! - `tile`: multiplication and transposition in registers, without packing
 //! - `few_rows`: multiplication of a few rows, as fast as the matrix is read
+//! - `words`: pairs of elements rounded to `bf16`, of which both matrices may consist
 //! - `blocked`: multiplication of large `f32` matrices by tiles of packed blocks
 
 mod blocked;
@@ -11,6 +12,7 @@ mod gemm;
 mod matrix;
 mod outer;
 mod tile;
+mod words;
 
 pub(crate) use blocked::{
     BlockScratch, Blocked, PackedRight, add_blocked, multiply_blocked, multiply_in_place,
@@ -23,3 +25,4 @@ pub(crate) use tile::{
     Depth, LeftMatrix, PANEL, Right, Terms, has_tiles, multiply_tiles, transpose, transpose_at,
     transpose_uninit, transpose_whole,
 };
+pub(crate) use words::{across, along};

@@ -20,9 +20,10 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp3, Layout, Result, Shape, Tenso
 
 use crate::autograd::aside::hand_over;
 use crate::autograd::tape::{apply1, apply3};
+use crate::choice::rounded_products::product_terms;
 use crate::composed;
-use crate::kernels::UninitBuffer;
 use crate::kernels::fill::SharedSlice;
+use crate::kernels::{Terms, UninitBuffer};
 use crate::options::AttentionTerms;
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use general::GeneralAttention;
@@ -75,12 +76,16 @@ pub fn attention_with(inputs: AttentionInputs<'_>, terms: &AttentionTerms) -> Re
             AttentionInputs::Separate(all) => composed::attention_of(all, terms),
         };
     }
-    let terms = terms.clone();
+    let op = AttentionOp {
+        sizes,
+        terms: terms.clone(),
+        products: product_terms(),
+    };
     match inputs {
-        AttentionInputs::Packed(qkv) => apply1(&ready(qkv)?, AttentionOp { sizes, terms }),
+        AttentionInputs::Packed(qkv) => apply1(&ready(qkv)?, op),
         AttentionInputs::Separate([q, k, v]) => {
             let (q, k, v) = (in_rows(q)?, in_rows(k)?, in_rows(v)?);
-            apply3(&q, &k, &v, AttentionOp { sizes, terms })
+            apply3(&q, &k, &v, op)
         }
     }
 }
@@ -96,6 +101,8 @@ fn in_rows(x: &Tensor) -> Result<Tensor> {
 struct AttentionOp {
     sizes: AttentionSizes,
     terms: AttentionTerms,
+    /// Of the products of both passes, where they are computed by tiles.
+    products: Terms,
 }
 
 impl AttentionOp {
@@ -110,6 +117,7 @@ impl AttentionOp {
             self.sizes,
             &self.terms,
             self.turning()?,
+            self.products,
         ))
     }
 

@@ -6,12 +6,13 @@ use candle_core::{DType, Result, Tensor, Var};
 
 use super::*;
 use crate::gradient_check::check_gradients;
+use crate::kernels::other_instructions::Digest;
 use crate::kernels::region;
-use crate::normal_numbers;
 use crate::options::{
     AttentionDropout, KeyIntervals, RotaryTable, Rotation, TokenPositions, VisibleKeys,
 };
 use crate::random::stream;
+use crate::{normal_numbers, rounded_products, rounds_products};
 
 /// An attention of some kind, and sizes (batch, queries, keys, heads, heads of keys, width of a head).
 struct Case {
@@ -388,6 +389,67 @@ fn bits_depend_neither_on_how_intervals_are_said_nor_on_threads() -> Result<()> 
     for (found, expected) in alone.into_inner().expect("it").iter().zip(&expected) {
         assert_eq!(bits(found)?, bits(expected)?);
     }
+    Ok(())
+}
+
+/// Every kind, with odd lengths and widths: sums of what is rounded are as far from others as rounding alone is.
+#[test]
+fn rounded_attention_is_attention_but_for_rounding() -> Result<()> {
+    for (length, each) in [(5, 4), (33, 8), (130, 20)] {
+        for case in cases(length, each) {
+            let exact = results(&case, DType::F32, false)?;
+            let rounded = rounded_products(true);
+            let found = results(&case, DType::F32, false)?;
+            drop(rounded);
+            let is_here = rounds_products() && !composed::is_chosen(&found[0]);
+            let is_tiled = case.sizes[1] == case.sizes[2] || case.sizes[1] >= 8;
+            for (found, exact) in found.iter().zip(&exact) {
+                let dot = |a: &Tensor, b: &Tensor| (a * b)?.sum_all()?.to_scalar::<f32>();
+                let (ours, theirs) = (dot(found, found)?, dot(exact, exact)?);
+                let cosine = dot(found, exact)? / (ours * theirs).sqrt();
+                let (name, ratio) = (case.name, (ours / theirs).sqrt());
+                assert!(
+                    theirs == 0.0 || cosine > 0.9995 && (ratio - 1.0).abs() < 0.01,
+                    "{name} {length}: {cosine} {ratio}"
+                );
+                let differs = bits(found)? != bits(exact)?;
+                assert!(
+                    differs == (is_here && is_tiled) || theirs == 0.0,
+                    "{name} {length}: {differs}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Of all kinds: alone on a thread, and by other instructions.
+#[test]
+fn rounded_attention_has_the_same_bits_everywhere() -> Result<()> {
+    let mut digest = Digest::new();
+    for (length, each) in [(33, 7), (90, 16)] {
+        for case in cases(length, each) {
+            let results = || {
+                let _rounded = rounded_products(true);
+                results(&case, DType::F32, false)
+            };
+            let together = results()?;
+            let alone = std::sync::Mutex::new(Vec::new());
+            // Within a region, all is on one thread.
+            region::run(3, |part| {
+                if part == 1 {
+                    *alone.lock().expect("it") = results().expect("results");
+                }
+            });
+            for (found, alone) in together.iter().zip(alone.into_inner().expect("it")) {
+                assert_eq!(bits(found)?, bits(&alone)?, "{}", case.name);
+                digest.add(&found.flatten_all()?.to_vec1::<f32>()?);
+            }
+        }
+    }
+    digest.expect_same_with_avx2(
+        "operations::attention::tests::rounded_attention_has_the_same_bits_everywhere",
+    );
     Ok(())
 }
 

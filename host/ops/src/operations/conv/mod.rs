@@ -31,7 +31,9 @@ use self::direct::Direct;
 use self::pointwise::Pointwise;
 use crate::autograd::aside::hand_over;
 use crate::autograd::tape::{apply2, apply3};
+use crate::choice::rounded_products::product_terms;
 use crate::composed;
+use crate::kernels::Terms;
 use crate::options::{After, Window};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::Conv;
@@ -76,6 +78,7 @@ pub fn conv2d_then(
     let op = ConvOp {
         conv,
         after,
+        terms: product_terms(),
         positions: OnceLock::new(),
     };
     match bias {
@@ -93,12 +96,16 @@ enum Single {
 }
 
 impl Single {
-    /// The algorithm for a convolution, if there is one.
-    fn of(conv: &Conv, after: After) -> Option<Single> {
-        let pointwise = Pointwise::of(conv, after).map(Single::Pointwise);
-        pointwise
+    /// The algorithm for a convolution of factors in these terms, if there is one.
+    ///
+    /// Winograd's is computed in `f32` in either: rounded, its transformed factors would have several times the error of others, and with
+    /// a quarter of the multiplications it is as fast. So are depthwise ones, which memory limits.
+    fn of(conv: &Conv, after: After, terms: Terms) -> Option<Single> {
+        let pointwise = Pointwise::of(conv, after);
+        let direct = || Direct::of(conv, after).map(|direct| direct.in_terms(terms));
+        (pointwise.map(|pointwise| Single::Pointwise(pointwise.in_terms(terms))))
             .or_else(|| Winograd::of(conv, after).map(Single::Winograd))
-            .or_else(|| Direct::of(conv, after).map(Single::Direct))
+            .or_else(|| direct().map(Single::Direct))
             .or_else(|| Depthwise::of(conv, after).map(Single::Depthwise))
     }
 
@@ -132,6 +139,8 @@ impl Single {
 struct ConvOp {
     conv: Conv,
     after: After,
+    /// Of the products of all passes, where they are computed without a matrix of windows.
+    terms: Terms,
     /// Positions of the largest elements in their squares, set by the forward pass.
     positions: OnceLock<Vec<u8>>,
 }
@@ -151,7 +160,9 @@ impl ConvOp {
         } = self.conv;
         let (rows, columns) = self.after.outputs(image.rows, image.columns);
         let shape = (batch, outputs, rows, columns);
-        if let (CpuStorage::F32(_), Some(single)) = (x, Single::of(&self.conv, self.after)) {
+        if let (CpuStorage::F32(_), Some(single)) =
+            (x, Single::of(&self.conv, self.after, self.terms))
+        {
             let bias = bias
                 .map(|(bias, layout)| numbers(bias, layout))
                 .transpose()?;
@@ -187,7 +198,9 @@ impl ConvOp {
         let storage = cpu(&x_guard)?;
         let (wanted, positions) = (x.track_op(), self.positions.get());
         let positions = positions.map_or(&[][..], Vec::as_slice);
-        if let (CpuStorage::F32(_), Some(single)) = (storage, Single::of(&self.conv, self.after)) {
+        if let (CpuStorage::F32(_), Some(single)) =
+            (storage, Single::of(&self.conv, self.after, self.terms))
+        {
             let inputs = (
                 numbers(storage, x_layout)?,
                 numbers(cpu(&weight_guard)?, weight_layout)?,

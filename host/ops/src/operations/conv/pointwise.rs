@@ -5,7 +5,8 @@
 //! pixels, needs the inputs with channels last, a block of pixels at a time.
 //!
 //! Lines of a plane are a power of two apart in most images, and would all fall into the same few sets of the L1 cache:
-//! panels of [`PANEL`] pixels are copied next to each other first.
+//! panels of [`PANEL`] pixels are copied next to each other first. On request what is multiplied is rounded to words of pairs of `bf16`
+//! then ([`Terms`]): pairs of channels, and of pixels for the gradient of the weight.
 
 use std::mem::MaybeUninit;
 
@@ -14,8 +15,8 @@ use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::math::sum;
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, add_rows, has_tiles,
-    multiply_tiles, transpose, write_rows, written, zeros,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, Terms, UninitBuffer, across, add_rows, along,
+    has_tiles, multiply_tiles, transpose, write_rows, written, zeros,
 };
 use crate::options::{After, Window};
 use crate::vectorised;
@@ -32,6 +33,8 @@ pub(super) struct Pointwise {
     outputs: usize,
     /// Number of pixels of an image, a multiple of [`PANEL`].
     pixels: usize,
+    /// Of the products of all three passes.
+    terms: Terms,
 }
 
 /// A thread's scratch memory in the backward pass.
@@ -41,6 +44,8 @@ struct RoomBack {
     panels: Vec<f32>,
     /// Pixels of a block of the inputs with channels last.
     pixels: Vec<f32>,
+    /// With pairs: a block of the inputs and of the outputs' gradient in words of pixels.
+    words: [Vec<f32>; 2],
 }
 
 impl Pointwise {
@@ -64,7 +69,13 @@ impl Pointwise {
             inputs: image.channels,
             outputs: conv.outputs,
             pixels,
+            terms: Terms::Singles,
         })
+    }
+
+    /// The convolution of factors in these terms.
+    pub(super) fn in_terms(self, terms: Terms) -> Pointwise {
+        Pointwise { terms, ..self }
     }
 
     /// Computes the outputs and, with pooling, their positions in the squares.
@@ -84,11 +95,8 @@ impl Pointwise {
             UninitRows::new(batch, kept),
             Rows::new(&mut squares, pooled),
         );
-        let left = LeftMatrix {
-            numbers: weight,
-            row: inputs,
-            steps: (0, 1),
-        };
+        let mut words = Vec::new();
+        let left = self.weight_by_inputs(weight, &mut words);
         let room = || {
             let unpooled: UninitBuffer<f32> = after::room(self.after, outputs * pixels);
             (vec![0.0; inputs * PANEL], unpooled)
@@ -126,7 +134,7 @@ impl Pointwise {
         slots: &'a mut [MaybeUninit<f32>],
     ) -> &'a mut [f32] {
         for first in (0..self.pixels).step_by(PANEL) {
-            self.copy_panel(planes, first, panel);
+            self.copy_panel((planes, depth), first, panel);
             self.multiply_panel(left, depth, panel, first, slots);
         }
         // SAFETY: `multiply_panel` has written the panel's pixels of every row, and the panels are all pixels, as these
@@ -154,11 +162,52 @@ impl Pointwise {
         };
         let slots = &mut slots[first..];
         let mut target = TargetMatrix::uninit_with_strides(slots, rows, PANEL, (self.pixels, 1));
-        multiply_tiles(&mut target, Depth::new(depth), left, right);
+        multiply_tiles(&mut target, Depth::of(depth, self.terms), left, right);
     }
 
-    /// Copies a panel of all planes, from the pixel `first` on.
-    fn copy_panel(&self, planes: &[f32], first: usize, panel: &mut [f32]) {
+    /// Weight and rows of the product of the forward pass: (outputs, words of inputs).
+    fn weight_by_inputs<'a>(&self, weight: &'a [f32], words: &'a mut Vec<f32>) -> LeftMatrix<'a> {
+        let (inputs, outputs) = (self.inputs, self.outputs);
+        let (numbers, row) = match self.terms {
+            Terms::Singles => (weight, inputs),
+            Terms::Pairs => {
+                let row = self.terms.words(inputs);
+                words.resize(outputs * row, 0.0);
+                along(weight, inputs, (outputs, inputs), row, words);
+                (&words[..], row)
+            }
+        };
+        LeftMatrix {
+            numbers,
+            row,
+            steps: (0, 1),
+        }
+    }
+
+    /// The transposed weight of the product for the inputs' gradient: (inputs, words of outputs).
+    fn weight_by_outputs<'a>(&self, weight: &'a [f32], words: &'a mut Vec<f32>) -> LeftMatrix<'a> {
+        let (inputs, outputs) = (self.inputs, self.outputs);
+        let numbers = match self.terms {
+            Terms::Singles => weight,
+            Terms::Pairs => {
+                words.resize(self.terms.words(outputs) * inputs, 0.0);
+                across(weight, inputs, (outputs, inputs), inputs, words);
+                &words[..]
+            }
+        };
+        LeftMatrix {
+            numbers,
+            row: 1,
+            steps: (0, inputs),
+        }
+    }
+
+    /// Copies a panel of all planes, of which there are `depth`, from the pixel `first` on.
+    fn copy_panel(&self, (planes, depth): (&[f32], usize), first: usize, panel: &mut [f32]) {
+        if self.terms == Terms::Pairs {
+            let planes = &planes[first..];
+            return across(planes, self.pixels, (depth, PANEL), PANEL, panel);
+        }
         let planes = planes.chunks_exact(self.pixels);
         for (plane, line) in planes.zip(panel.as_chunks_mut::<PANEL>().0) {
             if let Some(pixels) = plane[first..].first_chunk::<PANEL>() {
@@ -191,7 +240,10 @@ impl Pointwise {
             after: Scratch::new(self.after, outputs, sides),
             panels: vec![0.0; BLOCK * outputs * PANEL],
             pixels: vec![0.0; BLOCK * PANEL * inputs],
+            words: [const { Vec::new() }; 2],
         };
+        let mut words = Vec::new();
+        let left = self.weight_by_outputs(weight, &mut words);
         let (x_gradient, sums) = fill_parts_with(schedule, memory, room, |room, images, parts| {
             let (x_gradient, sums) = parts;
             let sums = zeros(sums);
@@ -201,27 +253,27 @@ impl Pointwise {
                 let own = index * kept..(index + 1) * kept;
                 let squares = squares.get(own.clone()).unwrap_or_default();
                 let (y, g) = (&y[own.clone()], &g[own]);
-                let g = self.after.gradient(g, y, squares, sides, &mut room.after);
+                let RoomBack {
+                    after,
+                    panels,
+                    pixels: of_block,
+                    words,
+                } = &mut *room;
+                let g = self.after.gradient(g, y, squares, sides, after);
                 for (sum, plane) in bias_sums.iter_mut().zip(g.chunks_exact(pixels)) {
                     *sum += plane_sum(plane);
                 }
                 for first in (0..pixels).step_by(BLOCK * PANEL) {
                     let count = BLOCK.min((pixels - first) / PANEL);
-                    let panels = room.panels.chunks_exact_mut(outputs * PANEL).take(count);
-                    for (panel, to) in panels.enumerate() {
-                        self.copy_panel(g, first + panel * PANEL, to);
+                    let each = panels.chunks_exact_mut(outputs * PANEL).take(count);
+                    for (panel, to) in each.enumerate() {
+                        self.copy_panel((g, outputs), first + panel * PANEL, to);
                     }
-                    let dims = (inputs, count * PANEL);
-                    transpose(&x[first..], pixels, dims, &mut room.pixels, inputs);
-                    self.add_weight_gradient(count, &room.panels, &room.pixels, weight_sums);
+                    let block = (&x[first..], &g[first..], count);
+                    self.add_weight_gradient(block, panels, (of_block, words), weight_sums);
                     if of_input {
-                        let left = LeftMatrix {
-                            numbers: weight,
-                            row: 1,
-                            steps: (0, inputs),
-                        };
-                        let panels = room.panels.chunks_exact(outputs * PANEL).take(count);
-                        for (panel, from) in panels.enumerate() {
+                        let each = panels.chunks_exact(outputs * PANEL).take(count);
+                        for (panel, from) in each.enumerate() {
                             let first = first + panel * PANEL;
                             self.multiply_panel(left, outputs, from, first, slots);
                         }
@@ -242,22 +294,50 @@ impl Pointwise {
         [x_gradient, totals, bias_gradient]
     }
 
-    /// Adds gradient · inputsᵀ over the pixels of `count` panels.
-    fn add_weight_gradient(&self, count: usize, panels: &[f32], pixels: &[f32], sums: &mut [f32]) {
-        let (inputs, outputs) = (self.inputs, self.outputs);
-        let left = LeftMatrix {
-            numbers: panels,
-            row: PANEL,
-            steps: (outputs * PANEL, 1),
+    /// Adds gradient · inputsᵀ over the pixels of `count` panels, which planes begin with; the gradient's are in `panels`, too.
+    fn add_weight_gradient(
+        &self,
+        (x, g, count): (&[f32], &[f32], usize),
+        panels: &[f32],
+        (pixels, words): (&mut [f32], &mut [Vec<f32>; 2]),
+        sums: &mut [f32],
+    ) {
+        let (inputs, outputs, all) = (self.inputs, self.outputs, count * PANEL);
+        let [x_words, g_words] = words;
+        let (left, depth) = match self.terms {
+            Terms::Singles => {
+                transpose(x, self.pixels, (inputs, all), pixels, inputs);
+                let left = LeftMatrix {
+                    numbers: panels,
+                    row: PANEL,
+                    steps: (outputs * PANEL, 1),
+                };
+                let depth = Depth {
+                    outer: count,
+                    inner: PANEL,
+                    terms: self.terms,
+                };
+                (left, depth)
+            }
+            Terms::Pairs => {
+                let row = self.terms.words(all);
+                x_words.resize(inputs * row, 0.0);
+                along(x, self.pixels, (inputs, all), row, x_words);
+                transpose(x_words, row, (inputs, row), pixels, inputs);
+                g_words.resize(outputs * row, 0.0);
+                along(g, self.pixels, (outputs, all), row, g_words);
+                let left = LeftMatrix {
+                    numbers: g_words,
+                    row,
+                    steps: (0, 1),
+                };
+                (left, Depth::of(all, self.terms))
+            }
         };
         let right = Right {
             numbers: pixels,
             panel: PANEL,
             steps: (PANEL * inputs, inputs),
-        };
-        let depth = Depth {
-            outer: count,
-            inner: PANEL,
         };
         let mut target = TargetMatrix::adding(sums, outputs, inputs);
         multiply_tiles(&mut target, depth, left, right);

@@ -416,6 +416,11 @@ impl Trainer<'_> {
             files: self.saver.files.clone(),
             ranks: (self.ranks.as_ref()).map(|ranks| ranks.facts(self.plan.accumulate)),
             device: device_name(self.task.parameters().device()),
+            products: (self
+                .plan
+                .precision
+                .products(self.task.parameters().device()))
+            .map(str::to_owned),
             base: (self.task.parameters().adapters())
                 .and_then(|adapters| Some(adapters.base()?.to_owned())),
         }

@@ -3,6 +3,7 @@
 use candle_core::{DType, Device, Tensor};
 
 use super::*;
+use crate::kernels::products::words::rounded;
 
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     let number = |index: usize| ((index * 7 + seed * 13) % 11) as f32 - 5.0;
@@ -166,7 +167,7 @@ fn avx2_and_avx512_give_the_same_bits() {
 
 /// An element as `bf16` by the definition: the nearest, ties to even.
 fn narrow(number: f32) -> f32 {
-    f32::from_bits(super::pairs::rounded(number) << 16)
+    f32::from_bits(rounded(number) << 16)
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn elements_are_rounded_to_the_nearest_of_16_bits() {
         (f32::MIN_POSITIVE, 0x0080),
     ];
     for (number, bits) in cases {
-        assert_eq!(super::pairs::rounded(number), bits, "{number:e}");
+        assert_eq!(rounded(number), bits, "{number:e}");
     }
     // As candle does it, but for denormal numbers.
     let all = (0..10_000_u32).map(|index| f32::from_bits(index.wrapping_mul(2_654_435_761)));

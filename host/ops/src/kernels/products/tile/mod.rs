@@ -65,19 +65,27 @@ pub(crate) fn has_tiles() -> bool {
     false
 }
 
-/// The inner dimension of a multiplication, as two nested loops.
+/// The inner dimension of a multiplication, as two nested loops over words.
 #[derive(Clone, Copy)]
 pub(crate) struct Depth {
     pub(crate) outer: usize,
     pub(crate) inner: usize,
+    /// What both matrices consist of.
+    pub(crate) terms: Terms,
 }
 
 impl Depth {
-    /// A single loop.
+    /// A single loop over elements.
     pub(crate) fn new(count: usize) -> Depth {
+        Depth::of(count, Terms::Singles)
+    }
+
+    /// A single loop over the words of this many elements.
+    pub(crate) fn of(elements: usize, terms: Terms) -> Depth {
         Depth {
             outer: 1,
-            inner: count,
+            inner: terms.words(elements),
+            terms,
         }
     }
 
@@ -146,7 +154,6 @@ pub(crate) fn multiply_tiles(
                 ..right
             },
             wide: PANEL,
-            terms: Terms::Singles,
             target,
             adds: target.adds || first > 0,
         };
@@ -210,7 +217,11 @@ fn multiply_by_panels(
         && (target.columns.div_ceil(wide) - 1) * panel + depth * wide <= right.len();
     assert!(fits, "the panels of a product don't fit");
     let product = Product {
-        depth: Depth::new(depth),
+        depth: Depth {
+            outer: 1,
+            inner: depth,
+            terms,
+        },
         left,
         strips,
         right: Right {
@@ -219,7 +230,6 @@ fn multiply_by_panels(
             steps: (0, wide),
         },
         wide,
-        terms,
         target,
         adds: target.adds,
     };
@@ -277,7 +287,6 @@ struct Product<'a, 'b> {
     right: Right<'a>,
     /// Number of columns of a panel.
     wide: usize,
-    terms: Terms,
     target: &'a TargetMatrix<'b, f32>,
     /// Whether the product is added to the elements already in the target.
     adds: bool,
@@ -290,7 +299,7 @@ impl Product<'_, '_> {
     #[expect(unsafe_code, reason = "tiles take pointers")]
     fn run(&self, between: impl FnMut()) {
         use registers::{EmulatedPairs, Singles};
-        match (level(), self.terms) {
+        match (level(), self.depth.terms) {
             // SAFETY: `level` gives this only where the processor has AVX-512, and the calling function has
             // checked that all reads and writes lie in their memory.
             (InstructionLevel::Avx512, Terms::Singles) => unsafe {

@@ -49,7 +49,11 @@ fn products_of_all_sizes_are_the_slow_ones() {
                 steps: (right_outer, right_step),
             },
         );
-        let depth = Depth { outer, inner };
+        let depth = Depth {
+            outer,
+            inner,
+            terms: Terms::Singles,
+        };
         // A row stride longer than the rows: the elements between rows stay unchanged.
         let row_step = columns + 2;
         let mut y = numbers(rows * row_step, 4);
@@ -108,7 +112,6 @@ fn both_sets_of_instructions_give_the_same_bits() {
                 panel: PANEL,
                 steps: (0, columns),
             },
-            terms: Terms::Singles,
             wide: PANEL,
             target: &TargetMatrix::replacing(y, rows, columns),
             adds: false,

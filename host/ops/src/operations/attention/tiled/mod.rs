@@ -3,8 +3,9 @@
 //! It processes a block of queries at a time, side by side in registers: scores are kept as (keys, queries), so that a
 //! softmax works on whole registers and needs no sums within one. Nothing of size (queries × keys) is ever stored.
 //!
-//! **Parts.** `blocks`: the keys that a block of queries needs. `columns`: softmax, its gradient and dropout of a block. `scratch`:
-//! what a thread computes with. This file: products, and their order.
+//! **Parts.** `blocks`: the keys that a block of queries needs. `columns`: softmax, its gradient and dropout of a block. `factors`: what
+//! is multiplied, rounded to pairs of `bf16` on request ([`Terms`]); scores, softmax and all sums are `f32`. `scratch`: what a thread
+//! computes with. This file: products, and their order.
 //!
 //! **Flow.** 1. A thread takes a head of queries, in the backward pass all those that share a head of keys. 2. If positions are
 //! rotary, it turns their queries and keys into its scratch memory. 3. For each block of queries: scores of the visible keys, weights,
@@ -13,6 +14,7 @@
 
 mod blocks;
 mod columns;
+mod factors;
 mod scratch;
 
 use std::mem::MaybeUninit;
@@ -21,12 +23,13 @@ use super::rotation::Turning;
 use super::sizes::{AttentionSizes, Head, HeadLayout, HeadPart, Part, PartLayout};
 use crate::kernels::fill::SharedSlice;
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, has_tiles, multiply_tiles, region,
-    transpose, written, zeros,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, Terms, UninitBuffer, has_tiles, multiply_tiles,
+    region, written, zeros,
 };
 use crate::options::AttentionTerms;
 use blocks::{BLOCK, Block};
 use columns::{DroppedColumns, softmax_columns, softmax_gradient, softmax_gradient_dropped};
+use factors::{along_keys, along_positions, along_queries, along_width, transposed_block};
 use scratch::{BlockScratch, HeadScratch};
 
 /// Attention by tiled multiplication.
@@ -34,6 +37,8 @@ pub(super) struct TiledAttention<'t> {
     sizes: AttentionSizes,
     terms: &'t AttentionTerms,
     turning: Option<Turning<'t, f32>>,
+    /// Of all products.
+    products: Terms,
 }
 
 /// Where gradients of queries, keys or values of a head are written, among those of others.
@@ -52,11 +57,13 @@ impl<'t> TiledAttention<'t> {
         sizes: AttentionSizes,
         terms: &'t AttentionTerms,
         turning: Option<Turning<'t, f32>>,
+        products: Terms,
     ) -> TiledAttention<'t> {
         TiledAttention {
             sizes,
             terms,
             turning,
+            products,
         }
     }
 
@@ -92,7 +99,7 @@ impl<'t> TiledAttention<'t> {
         }
     }
 
-    /// Multiplies a head's keys or values by the queries of a block, or by the gradients of their outputs.
+    /// Multiplies a head's keys or values, [`along_width`], by the queries of a block, or by the gradients of their outputs.
     ///
     /// The latter come from `columns` and are transposed into `transposed`; the result is (keys, [`BLOCK`]).
     fn with_queries(
@@ -100,11 +107,12 @@ impl<'t> TiledAttention<'t> {
         positions: HeadPart<'_, f32>,
         columns: HeadPart<'_, f32>,
         block: &Block,
-        (transposed, products): (&mut [f32], &mut [f32]),
+        (transposed, products, memory): (&mut [f32], &mut [f32], &mut Vec<f32>),
     ) {
         let each = self.sizes.each;
-        let from = columns.from(block.first);
-        transpose(from, columns.step, (block.count, each), transposed, BLOCK);
+        let from = (columns.from(block.first), columns.step);
+        let dims = (block.count, each);
+        transposed_block(from, dims, self.products, (&mut *transposed, memory));
         for panel in block.panels() {
             let left = LeftMatrix {
                 numbers: positions.from(panel.begin),
@@ -119,7 +127,7 @@ impl<'t> TiledAttention<'t> {
             let products = &mut products[block.line(panel.begin) + panel.start..];
             let mut target =
                 TargetMatrix::replacing_with_step(products, panel.keys(), PANEL, BLOCK);
-            multiply_tiles(&mut target, Depth::new(each), left, right);
+            multiply_tiles(&mut target, Depth::of(each, self.products), left, right);
         }
     }
 
@@ -133,9 +141,10 @@ impl<'t> TiledAttention<'t> {
         let BlockScratch {
             transposed,
             weights,
+            words,
             ..
         } = scratch;
-        self.with_queries(keys, queries, block, (transposed, weights));
+        self.with_queries(keys, queries, block, (transposed, weights, words));
         for panel in block.panels() {
             let scores = &mut weights[block.line(panel.begin) + panel.start..];
             let (begins, ends) = (&panel.begins, &panel.ends);
@@ -143,10 +152,10 @@ impl<'t> TiledAttention<'t> {
         }
     }
 
-    /// For each query of a block, the weighted sum of positions: (queries, width of a head).
+    /// For each query of a block, the weighted sum of positions, [`along_positions`]: (queries, width of a head).
     fn sums(
         &self,
-        weights: &[f32],
+        (weights, memory): (&[f32], &mut Vec<f32>),
         positions: HeadPart<'_, f32>,
         block: &Block,
         (shared, own): Target<'_>,
@@ -158,13 +167,16 @@ impl<'t> TiledAttention<'t> {
                 self.write_zeros(shared, (first, own.step), panel.count);
                 continue;
             }
+            let weights = &weights[block.line(panel.begin) + panel.start..];
+            let seen = (panel.keys(), panel.count);
+            let (numbers, step) = along_keys(weights, seen, self.products, memory);
             let left = LeftMatrix {
-                numbers: &weights[block.line(panel.begin) + panel.start..],
+                numbers,
                 row: 1,
-                steps: (0, BLOCK),
+                steps: (0, step),
             };
             let right = Right {
-                numbers: positions.from(panel.begin),
+                numbers: positions.from(self.products.words(panel.begin)),
                 panel: PANEL,
                 steps: (0, positions.step),
             };
@@ -173,16 +185,17 @@ impl<'t> TiledAttention<'t> {
             // head has any; a head's blocks are processed one after the other, and this target ends with the loop body.
             #[expect(unsafe_code, reason = "each head has its own elements")]
             let mut target = unsafe { TargetMatrix::shared(shared, first, dims, own.step) };
-            multiply_tiles(&mut target, Depth::new(panel.keys()), left, right);
+            let depth = Depth::of(panel.keys(), self.products);
+            multiply_tiles(&mut target, depth, left, right);
         }
     }
 
-    /// For each key visible to a block of queries, the weighted sum over the queries: (keys, width of a head).
+    /// For each key visible to a block of queries, the weighted sum over the queries, [`along_positions`]: (keys, width of a head).
     ///
     /// It is added to the sums of the blocks before, if they have `written` those of the same panel of keys.
     fn sums_of_queries(
         &self,
-        weights: &[f32],
+        (weights, memory): (&[f32], &mut Vec<f32>),
         vectors: HeadPart<'_, f32>,
         block: &Block,
         (shared, own): Target<'_>,
@@ -194,18 +207,21 @@ impl<'t> TiledAttention<'t> {
             let Some((start, end)) = block.queries_of(key) else {
                 continue;
             };
+            let dims = (PANEL.min(self.sizes.keys - key), each);
+            let weights = &weights[block.line(key) + start..];
+            let seeing = (dims.0, end - start);
+            let (numbers, row) = along_queries(weights, seeing, self.products, memory);
             let left = LeftMatrix {
-                numbers: &weights[block.line(key) + start..],
-                row: BLOCK,
+                numbers,
+                row,
                 steps: (0, 1),
             };
             let right = Right {
-                numbers: vectors.from(block.first + start),
+                numbers: vectors.from(self.products.words(block.first + start)),
                 panel: PANEL,
                 steps: (0, vectors.step),
             };
             let first = own.start + key * own.step;
-            let dims = (PANEL.min(self.sizes.keys - key), each);
             // SAFETY: the rows are positions of this head of keys, `own`, and the columns its elements there, in which no
             // other head has any; the blocks of all heads that it serves are processed one after the other, and this
             // target ends with the loop body.
@@ -218,7 +234,8 @@ impl<'t> TiledAttention<'t> {
             } else {
                 target
             };
-            multiply_tiles(&mut target, Depth::new(end - start), left, right);
+            let depth = Depth::of(end - start, self.products);
+            multiply_tiles(&mut target, depth, left, right);
         }
     }
 
@@ -257,10 +274,12 @@ impl<'t> TiledAttention<'t> {
         let AttentionSizes {
             batch,
             queries,
+            keys,
             heads,
             each,
             ..
         } = self.sizes;
+        let (counts, products) = ((keys, each), self.products);
         let mut y = UninitBuffer::new(batch * queries * heads * each);
         let shared = SharedSlice::new(y.slots());
         let layout = self.sizes.output_layout();
@@ -274,12 +293,15 @@ impl<'t> TiledAttention<'t> {
                 let HeadScratch {
                     queries,
                     keys,
+                    words,
                     block: block_scratch,
                     ..
                 } = scratch;
                 let q = self.turned(q.head(head.row, head.of_queries, each), head.row, queries);
                 let k = self.turned(k.head(head.row, head.of_keys, each), head.row, keys);
                 let v = v.head(head.row, head.of_keys, each);
+                let k = along_width(k, counts, products, &mut words.keys);
+                let v = along_positions(v, counts, products, &mut words.values);
                 let own = layout.head(head.row, head.of_queries, each);
                 for block in self.blocks(head.row) {
                     block_scratch.make_room(&block);
@@ -287,7 +309,8 @@ impl<'t> TiledAttention<'t> {
                     if let Some(dropped) = self.dropped(head, &block) {
                         dropped.drop_weights(&block, &mut block_scratch.weights);
                     }
-                    self.sums(&block_scratch.weights, v, &block, (&shared, own));
+                    let BlockScratch { weights, words, .. } = &mut *block_scratch;
+                    self.sums((weights, words), v, &block, (&shared, own));
                 }
             },
         );
@@ -308,10 +331,13 @@ impl<'t> TiledAttention<'t> {
     ) {
         let AttentionSizes {
             batch,
+            queries,
+            keys,
             kv_heads,
             each,
             ..
         } = self.sizes;
+        let (counts, products) = ([(queries, each), (keys, each)], self.products);
         let g = Part {
             numbers: g,
             layout: self.sizes.output_layout(),
@@ -326,17 +352,26 @@ impl<'t> TiledAttention<'t> {
                 let HeadScratch {
                     queries,
                     keys,
+                    words,
                     written,
                     block: block_scratch,
                 } = scratch;
                 written.fill(false);
                 let k = self.turned(k.head(row, kv_head, each), row, keys);
                 let v = v.head(row, kv_head, each);
+                let k_by_positions =
+                    along_positions(k, counts[1], products, &mut words.keys_by_positions);
+                let k = along_width(k, counts[1], products, &mut words.keys);
+                let v = along_width(v, counts[1], products, &mut words.values);
                 let of_keys = (shared[1], layouts[1].head(row, kv_head, each));
                 let of_values = (shared[2], layouts[2].head(row, kv_head, each));
                 for head in self.sizes.served(index) {
                     let q = self.turned(q.head(row, head.of_queries, each), row, queries);
                     let g = g.head(row, head.of_queries, each);
+                    let q_by_positions =
+                        along_positions(q, counts[0], products, &mut words.queries);
+                    let g_by_positions =
+                        along_positions(g, counts[0], products, &mut words.gradients);
                     let of_queries = (shared[0], layouts[0].head(row, head.of_queries, each));
                     for block in self.blocks(row) {
                         block_scratch.make_room(&block);
@@ -344,11 +379,17 @@ impl<'t> TiledAttention<'t> {
                         let dropped = self.dropped(head, &block);
                         self.gradients_of_scores([v, g], &block, dropped.as_ref(), block_scratch);
                         let BlockScratch {
-                            weights, gradients, ..
-                        } = block_scratch;
-                        self.sums(gradients, k, &block, of_queries);
-                        self.sums_of_queries(gradients, q, &block, of_keys, written);
-                        self.sums_of_queries(weights, g, &block, of_values, written);
+                            weights,
+                            gradients,
+                            words,
+                            ..
+                        } = &mut *block_scratch;
+                        let of_scores = (&gradients[..], &mut *words);
+                        self.sums(of_scores, k_by_positions, &block, of_queries);
+                        let of_scores = (&gradients[..], &mut *words);
+                        self.sums_of_queries(of_scores, q_by_positions, &block, of_keys, written);
+                        let weights = (&weights[..], &mut *words);
+                        self.sums_of_queries(weights, g_by_positions, &block, of_values, written);
                         block.note_written(written);
                     }
                     if let Some(turning) = &self.turning {
@@ -390,12 +431,13 @@ impl<'t> TiledAttention<'t> {
             transposed,
             weights,
             gradients,
+            words,
             ..
         } = scratch;
         if let Some(dropped) = dropped {
             dropped.mark_weights(block, weights);
         }
-        self.with_queries(v, g, block, (transposed, gradients));
+        self.with_queries(v, g, block, (transposed, gradients, words));
         for panel in block.panels() {
             let start = block.line(panel.begin) + panel.start;
             let (p, g) = (&mut weights[start..], &mut gradients[start..]);
@@ -408,3 +450,6 @@ impl<'t> TiledAttention<'t> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,9 +9,21 @@ pub(super) struct HeadScratch {
     /// Queries and keys of a head, turned.
     pub(super) queries: Vec<f32>,
     pub(super) keys: Vec<f32>,
+    pub(super) words: HeadWords,
     /// For each panel of keys, whether its gradients are begun.
     pub(super) written: Vec<bool>,
     pub(super) block: BlockScratch,
+}
+
+/// A head's vectors in words of pairs; empty without them.
+#[derive(Default)]
+pub(super) struct HeadWords {
+    pub(super) keys: Vec<f32>,
+    pub(super) values: Vec<f32>,
+    /// In the backward pass.
+    pub(super) keys_by_positions: Vec<f32>,
+    pub(super) queries: Vec<f32>,
+    pub(super) gradients: Vec<f32>,
 }
 
 /// Scratch memory for the intermediate results of one block of queries.
@@ -22,6 +34,8 @@ pub(super) struct BlockScratch {
     pub(super) weights: Vec<f32>,
     /// Gradient of the weights; empty in the forward pass.
     pub(super) gradients: Vec<f32>,
+    /// What is multiplied next, in words of pairs.
+    pub(super) words: Vec<f32>,
     has_gradients: bool,
 }
 
@@ -30,11 +44,13 @@ impl HeadScratch {
         HeadScratch {
             queries: Vec::new(),
             keys: Vec::new(),
+            words: HeadWords::default(),
             written: vec![false; sizes.keys.div_ceil(PANEL)],
             block: BlockScratch {
                 transposed: vec![0.0; sizes.each * BLOCK],
                 weights: Vec::new(),
                 gradients: Vec::new(),
+                words: Vec::new(),
                 has_gradients,
             },
         }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use super::Direct;
 use super::input_gradient::{InputGradient, InputGradientScratch};
 use super::squares::spread;
+use super::words::Windows;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
     Ahead, Depth, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
@@ -29,6 +30,8 @@ struct RoomBack {
     gradient: Gradient,
     of_inputs: InputGradientScratch,
     bias_sums: Vec<f32>,
+    /// Windows of the image, and the gradients of their outputs.
+    words: [Vec<f32>; 2],
 }
 
 /// Scratch memory for the gradient of one image's outputs before pooling, (windows, outputs).
@@ -99,6 +102,7 @@ impl Direct {
             gradient: Gradient::new(self),
             of_inputs: InputGradientScratch::default(),
             bias_sums: vec![0.0; outputs],
+            words: [const { Vec::new() }; 2],
         };
         let (x_gradient, sums) = fill_parts_with(schedule, memory, room, |room, images, parts| {
             let (x_gradient, sums) = parts;
@@ -120,12 +124,14 @@ impl Direct {
                 let each = weight.len() / groups;
                 let sums = &mut weight_sums[group * each..][..each];
                 let calls = self.weight_products();
+                let [of_image, of_gradient] = &mut room.words;
+                let seen = self.windows_in_words((image, g), (of_image, of_gradient));
                 if of_input {
                     let written = Ahead::of(slots, EMPTY, calls);
-                    self.add_weight_gradient(image, g, sums, written);
+                    self.add_weight_gradient(seen, sums, written);
                 } else {
                     let read = Ahead::of(next_image, next_gradient, calls);
-                    self.add_weight_gradient(image, g, sums, read);
+                    self.add_weight_gradient(seen, sums, read);
                 }
                 // Of one image first, so that sums and what is added to them stay of similar magnitude.
                 room.bias_sums.fill(0.0);
@@ -192,7 +198,7 @@ impl Direct {
     /// Rows of windows that all rows of the kernel process before the next ones.
     fn window_rows(&self) -> usize {
         let UnfoldSizes { rows, columns, .. } = self.conv.image;
-        let line = columns * self.outputs * size_of::<f32>();
+        let line = self.terms.words(columns) * self.outputs * size_of::<f32>();
         let most = (NEAR / line).clamp(1, rows);
         rows.div_ceil(rows.div_ceil(most))
     }
@@ -207,14 +213,25 @@ impl Direct {
     /// what comes next.
     fn add_weight_gradient<A, B>(
         &self,
-        image: &[f32],
-        g: &[f32],
+        seen: Windows<'_>,
         sums: &mut [f32],
         mut ahead: Ahead<'_, A, B>,
     ) {
-        let UnfoldSizes { rows, columns, .. } = self.conv.image;
-        let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
-        let line = columns * outputs;
+        let UnfoldSizes {
+            rows,
+            columns,
+            window,
+            ..
+        } = self.conv.image;
+        let Windows {
+            image,
+            line: image_line,
+            next,
+            g,
+        } = seen;
+        let (outputs, stretch) = (self.outputs, self.stretch(self.channels()));
+        let count = self.terms.words(columns);
+        let line = count * outputs;
         let right = Right {
             numbers: g,
             panel: PANEL,
@@ -224,7 +241,8 @@ impl Direct {
         for first in (0..rows).step_by(at_once) {
             let depth = Depth {
                 outer: at_once.min(rows - first),
-                inner: columns,
+                inner: count,
+                terms: self.terms,
             };
             let right = Right {
                 numbers: &g[first * line..],
@@ -232,10 +250,11 @@ impl Direct {
             };
             for (i, sums) in sums.chunks_exact_mut(stretch * outputs).enumerate() {
                 ahead.some();
+                let row = first * window.stride.0 + i * window.dilation.0;
                 let left = LeftMatrix {
-                    numbers: &image[first * steps.down + i * steps.kernel..],
+                    numbers: &image[row * image_line..],
                     row: 1,
-                    steps: (steps.down, steps.across),
+                    steps: (window.stride.0 * image_line, next),
                 };
                 let mut target = TargetMatrix::adding(sums, stretch, outputs);
                 multiply_tiles(&mut target, depth, left, right);

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::Direct;
 use super::squares::largest;
+use super::words::panels_in_words;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
     Ahead, Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles,
@@ -19,6 +20,7 @@ const NEAR: usize = 24 << 10;
 /// A thread's scratch memory: an image with channels last, its outputs (windows, outputs), and the pooled ones.
 struct ConvScratch {
     image: Vec<f32>,
+    words: Vec<f32>,
     unpooled: UninitBuffer<f32>,
     most: Vec<f32>,
 }
@@ -34,7 +36,7 @@ impl Direct {
         let Conv { batch, groups, .. } = self.conv;
         let columns = self.conv.image.columns;
         let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
-        let weight = self.weight(weight);
+        let weight = panels_in_words(self.weight(weight), self.channels(), self.terms);
         let images = batch * groups;
         let pooled = if self.after.pool { outputs * kept } else { 0 };
         let mut squares = vec![0; images * pooled];
@@ -44,6 +46,7 @@ impl Direct {
         );
         let room = || ConvScratch {
             image: Vec::new(),
+            words: Vec::new(),
             unpooled: UninitBuffer::new(windows * outputs),
             most: vec![0.0; pooled],
         };
@@ -53,6 +56,7 @@ impl Direct {
             let y = write_rows(y, images, |index, y| {
                 let ConvScratch {
                     image,
+                    words,
                     unpooled,
                     most,
                 } = &mut *room;
@@ -63,6 +67,7 @@ impl Direct {
                 let next = x.get(next..next + size).unwrap_or_default();
                 let ahead = Ahead::of(next, y, self.multiplications());
                 let image = self.channels_last(&x[index * size..(index + 1) * size], image);
+                let image = self.image_in_words(image, words);
                 let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
                 let whole = self.products(image, (&weight, group), bias, unpooled.slots(), ahead);
                 // The multiplications started from the bias.
@@ -83,7 +88,7 @@ impl Direct {
     /// Number of kernel rows per multiplication.
     fn at_once(&self) -> usize {
         let down = self.conv.image.window.kernel.0;
-        let size = down * self.stretch() * PANEL;
+        let size = down * self.stretch(self.pixel_words()) * PANEL;
         if size * size_of::<f32>() <= NEAR {
             down
         } else {
@@ -97,7 +102,7 @@ impl Direct {
         self.outputs.div_ceil(PANEL) * down.div_ceil(self.at_once()) * self.conv.image.rows
     }
 
-    /// Computes one image's outputs, (windows, outputs), while it prefetches what comes next.
+    /// Computes one image's outputs, (windows, outputs), from words of its channels, while it prefetches what comes next.
     fn products<'a>(
         &self,
         image: &[f32],
@@ -112,7 +117,8 @@ impl Direct {
             window,
             ..
         } = self.conv.image;
-        let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
+        let (outputs, pixel) = (self.outputs, self.pixel_words());
+        let (stretch, steps) = (self.stretch(pixel), self.steps(pixel));
         let down = window.kernel.0;
         let panels = outputs.div_ceil(PANEL);
         let size = down * stretch * PANEL;
@@ -150,6 +156,7 @@ impl Direct {
                     let depth = Depth {
                         outer: at_once,
                         inner: stretch,
+                        terms: self.terms,
                     };
                     multiply_tiles(&mut target, depth, left, right);
                 }

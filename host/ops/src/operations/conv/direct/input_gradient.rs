@@ -6,6 +6,7 @@
 
 use super::Direct;
 use super::phases::{Phase, Side};
+use super::words::panels_in_words;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
 use crate::kernels::{
     Ahead, Cursor, Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, region,
@@ -25,15 +26,16 @@ pub(in crate::operations::conv) struct InputGradient<'a> {
     before: usize,
     /// Windows in a line, with those that there aren't.
     line: usize,
-    /// For each group, each phase down and across, and each panel of inputs: for each tap, the last first, and each output a line of
-    /// [`PANEL`] inputs.
+    /// For each group, each phase down and across, and each panel of inputs: for each tap, the last first, and each output, or word of
+    /// outputs, a line of [`PANEL`] inputs.
     weight: Vec<f32>,
 }
 
 /// A thread's scratch memory.
 #[derive(Default)]
 pub(in crate::operations::conv) struct InputGradientScratch {
-    /// The outputs' gradient with its zeros.
+    /// The outputs' gradient in words of outputs, and with its zeros.
+    words: Vec<f32>,
     padded: Vec<f32>,
     /// The inputs' gradient, channels last.
     image: Vec<f32>,
@@ -65,6 +67,7 @@ impl<'a> InputGradient<'a> {
         let before = (-first.unwrap_or(0)).max(0).cast_unsigned();
         let end = (last.unwrap_or(0) + 1).max(0).cast_unsigned();
         let weight = packed(direct, (&down, &across), weight);
+        let weight = panels_in_words(weight, direct.outputs, direct.terms);
         InputGradient {
             before,
             line: before + end.max(image.columns),
@@ -73,6 +76,11 @@ impl<'a> InputGradient<'a> {
             down,
             across,
         }
+    }
+
+    /// Number of words of a window's outputs.
+    fn outputs(&self) -> usize {
+        self.direct.terms.words(self.direct.outputs)
     }
 
     /// Number of products for an image, if each is computed at once.
@@ -91,12 +99,13 @@ impl<'a> InputGradient<'a> {
         mut ahead: Ahead<'_, f32, f32>,
     ) -> &'room [f32] {
         let image = self.direct.conv.image;
-        let (channels, outputs) = (self.direct.channels(), self.direct.outputs);
+        let (channels, outputs) = (self.direct.channels(), self.outputs());
         let InputGradientScratch {
+            words,
             padded,
             image: gradient,
         } = room;
-        let lines = self.padded(g, padded);
+        let lines = self.padded(self.direct.outputs_in_words(g, words), padded);
         gradient.resize(image.height * image.width * channels, 0.0);
         let panels = channels.div_ceil(PANEL);
         let all = image.window.kernel.0 * image.window.kernel.1 * panels * outputs * PANEL;
@@ -124,10 +133,10 @@ impl<'a> InputGradient<'a> {
         gradient
     }
 
-    /// The gradient of the outputs with zeros for windows that there aren't.
+    /// The gradient of the outputs, in words of outputs, with zeros for windows that there aren't.
     fn padded<'room>(&self, g: &'room [f32], room: &'room mut Vec<f32>) -> &'room [f32] {
         let image = self.direct.conv.image;
-        let outputs = self.direct.outputs;
+        let outputs = self.outputs();
         if self.line == image.columns {
             return g;
         }
@@ -171,7 +180,7 @@ impl<'a> InputGradient<'a> {
         ahead: &mut Ahead<'_, f32, f32>,
     ) {
         let image = self.direct.conv.image;
-        let (channels, outputs) = (self.direct.channels(), self.direct.outputs);
+        let (channels, outputs) = (self.direct.channels(), self.outputs());
         let line = self.line * outputs;
         let inner = across.taps * outputs;
         let first = across.window(0, across.taps - 1) + self.before.cast_signed();
@@ -209,6 +218,7 @@ impl<'a> InputGradient<'a> {
                 let depth = Depth {
                     outer: taps.len(),
                     inner,
+                    terms: self.direct.terms,
                 };
                 let place = (row * image.width + across.first) * channels + channel;
                 let count = PANEL.min(channels - channel);

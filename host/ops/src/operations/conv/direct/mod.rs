@@ -3,7 +3,7 @@
 //! With channels last, the part of a window that a row of the kernel sees is one contiguous stretch of elements, and
 //! the next window's begins a column further on. So no copy of the windows is needed, neither of inputs nor of
 //! gradients, and all that an image's multiplications read stays in the L1 cache. Pooling works on whole registers of
-//! channels.
+//! channels. On request what is multiplied is rounded to pairs of `bf16` first ([`words`]).
 
 mod backward;
 mod forward;
@@ -11,12 +11,13 @@ mod input_gradient;
 mod phases;
 mod squares;
 mod weights;
+mod words;
 
 pub(super) use backward::Gradient;
 pub(super) use squares::largest;
 
 use super::sizes::Conv;
-use crate::kernels::{PANEL, has_tiles, transpose};
+use crate::kernels::{PANEL, Terms, has_tiles, transpose};
 use crate::options::{After, UnfoldSizes};
 
 /// A convolution without a matrix of windows.
@@ -29,6 +30,8 @@ pub(super) struct Direct {
     /// Output channels of one group.
     outputs: usize,
     after: After,
+    /// Of the products of all three passes.
+    terms: Terms,
 }
 
 impl Direct {
@@ -52,7 +55,13 @@ impl Direct {
             width: width + 2 * window.padding.1,
             outputs,
             after,
+            terms: Terms::Singles,
         })
+    }
+
+    /// The convolution of factors in these terms.
+    pub(super) fn in_terms(self, terms: Terms) -> Direct {
+        Direct { terms, ..self }
     }
 
     /// The same convolution with padded images of at least this height and width, by zeros at the end.
@@ -83,18 +92,19 @@ impl Direct {
         self.conv.kept(self.after)
     }
 
-    /// Number of elements of a window that one row of the kernel sees.
-    fn stretch(&self) -> usize {
-        self.conv.image.window.kernel.1 * self.channels()
+    /// Number of elements, or words, of a window that one row of the kernel sees, of this many for each pixel.
+    fn stretch(&self, pixel: usize) -> usize {
+        self.conv.image.window.kernel.1 * pixel
     }
 
-    /// Strides from a window to the one below, to the one beside it, and to the next row of the kernel.
-    fn steps(&self) -> Steps {
-        let line = self.width * self.channels();
+    /// Strides from a window to the one below, to the one beside it, and to the next row of the kernel, where each pixel has this many
+    /// elements or words.
+    fn steps(&self, pixel: usize) -> Steps {
+        let line = self.width * pixel;
         let window = self.conv.image.window;
         Steps {
             down: window.stride.0 * line,
-            across: window.stride.1 * self.channels(),
+            across: window.stride.1 * pixel,
             kernel: window.dilation.0 * line,
         }
     }

@@ -93,6 +93,6 @@ impl Direct {
 }
 
 /// How `count` panels of `each` elements to be moved are distributed over the threads.
-fn schedule(count: usize, each: usize) -> Schedule {
+pub(super) fn schedule(count: usize, each: usize) -> Schedule {
     Schedule::of_size(region::parts(8 * count * each), count, 1)
 }
