@@ -53,13 +53,14 @@ fn values(text: &str) -> Vec<Value> {
 }
 
 /// Hooks that learn from views without labels.
-const UNLABELLED: [&str; 8] = [
+const UNLABELLED: [&str; 9] = [
     "simclr",
     "barlow-twins",
     "vicreg",
     "moco",
     "byol",
     "dino",
+    "ibot",
     "swav",
     "deep-cluster",
 ];
