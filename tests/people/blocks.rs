@@ -87,7 +87,7 @@ fn around(piece: &Value) -> Option<Value> {
                 "kind": "synthetic-digits", "val": 0, "test": 0, "targets": "none", "views": [{"count": 2}],
             });
             manifest["model"] = json!({"kind": "sequential", "layers": [
-                {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 8}, {"kind": "unit-norm", "name": "directions"},
+                {"kind": "positions"}, {"kind": "mask-tokens"}, {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 8}, {"kind": "unit-norm", "name": "directions"},
                 {"kind": "linear", "name": "prototypes", "outputs": 8, "bias": false},
             ]});
             manifest["loss"] = json!("given");

@@ -82,6 +82,21 @@ impl Config {
     }
 }
 
+/// Refuses a model that would show the student all patches.
+fn check_layer(setup: &Setup<'_>) -> Result<()> {
+    let plan = setup.plan()?;
+    if plan.is_some_and(|plan| {
+        plan.modules
+            .iter()
+            .all(|module| module.kind != "mask-tokens")
+    }) {
+        bail!(
+            "the model has no layer `mask-tokens`, which puts a learned vector in the place of masked patches: add it behind `positions`"
+        );
+    }
+    Ok(())
+}
+
 /// See the [module](self).
 pub(crate) struct Ibot {
     loss: losses::Ibot,
@@ -150,6 +165,7 @@ impl Hook for Ibot {
         config.check()?;
         let global = config.global_views;
         check_plan(setup, u64::from(global).max(2))?;
+        check_layer(setup)?;
         let views = setup.plan()?.map_or(0, |plan| plan.views);
         let global = usize::try_from(global)?;
         let views = [usize::try_from(views)?.max(global), global];
@@ -250,6 +266,7 @@ mod tests {
             .validation(0)
             .views(3)
             .batch_size(2)
+            .module("mask", "mask-tokens", 8)
             .module("head", "linear", 15)
             .positions(5)
     }
@@ -295,7 +312,11 @@ mod tests {
             let told = run().drive::<Ibot>(config).expect_err("a wrong option");
             assert!(told.message.contains(message), "{told}");
         }
+        let plain = ScriptedRun::new().validation(0).views(2);
+        let told = plain.drive::<Ibot>(json!({})).expect_err("no layer");
+        assert!(told.message.contains("no layer `mask-tokens`"), "{told}");
         let flat = ScriptedRun::new().validation(0).views(2);
+        let flat = flat.module("mask", "mask-tokens", 8);
         let told = flat.drive::<Ibot>(json!({})).expect_err("no patches");
         assert!(
             told.message.contains("rows of a class token and patches"),
