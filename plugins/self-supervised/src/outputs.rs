@@ -80,7 +80,7 @@ fn size(of: i64) -> usize {
 /// All elements of a tensor.
 fn numbers<'view>(tensor: &Tensor<'view>) -> Result<Cow<'view, [f32]>> {
     if let Some(DType::F32) = tensor.dtype() {
-        return Ok(tensor.to_contiguous::<f32>()?);
+        return tensor.to_contiguous::<f32>();
     }
     let values = tensor.values()?.map(|value| value as f32);
     Ok(values.collect())
