@@ -7,12 +7,11 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use image::error::{LimitError, LimitErrorKind};
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
-use serde::{Deserialize, Serialize};
 
-use super::{ColourMode, Resize, fit, jpeg};
+use super::format::{DecodedFormat, check_size};
+use super::{fit, jpeg};
 use crate::error::{ImageFolderError, Undecodable};
 use crate::files::data_files::FileContent;
 use crate::images::pixels::decoding_threads;
@@ -20,41 +19,6 @@ use sconce_base::regular_file::read_regular;
 
 /// Number of undecodable files that are listed in an error.
 const NAMED: usize = 10;
-
-/// Maximum size in bytes of an image as it is decoded, before it is resized. A file of some bytes can claim any size.
-pub(super) const MOST_BYTES: u64 = 1 << 30;
-
-/// Format in which images are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DecodedFormat {
-    pub(crate) mode: ColourMode,
-    /// Height and width.
-    pub(crate) size: [usize; 2],
-    /// How images of other sizes are resized; none: they are errors.
-    pub(crate) resize: Option<Resize>,
-}
-
-impl DecodedFormat {
-    /// Returns channels, height and width.
-    pub(crate) fn shape(self) -> [usize; 3] {
-        let [height, width] = self.size;
-        [self.mode.channels(), height, width]
-    }
-
-    /// Returns the number of bytes of an image.
-    pub(super) fn bytes(&self) -> Option<usize> {
-        let [height, width] = self.size;
-        let channels = self.mode.channels();
-        channels.checked_mul(height)?.checked_mul(width)
-    }
-
-    /// Returns the number of bytes of this many images; the largest number if there is none so large.
-    pub(super) fn total(&self, images: usize) -> u64 {
-        let bytes = self.bytes().and_then(|bytes| bytes.checked_mul(images));
-        bytes.map_or(u64::MAX, |bytes| bytes as u64)
-    }
-}
 
 /// A reason why a file can't be used.
 pub(super) enum ImageProblem {
@@ -193,15 +157,6 @@ pub(super) fn decoded(bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     };
     image.apply_orientation(orientation);
     Ok(image)
-}
-
-/// Whether so many bytes may be allocated for an image.
-pub(super) fn check_size(bytes: u64) -> Result<(), ImageError> {
-    if bytes <= MOST_BYTES {
-        return Ok(());
-    }
-    let kind = LimitErrorKind::InsufficientMemory;
-    Err(ImageError::Limits(LimitError::from_kind(kind)))
 }
 
 pub(super) fn size_of(image: &DynamicImage) -> [usize; 2] {

@@ -6,8 +6,9 @@ use fast_image_resize::{ResizeOptions, Resizer};
 use image::{ImageFormat, Rgb, RgbImage};
 use serde::Deserialize;
 
-use super::decode::{DecodedFormat, ImageProblem, decoded, one};
+use super::decode::{ImageProblem, decoded, one};
 use super::fit::interpolated;
+use super::format::DecodedFormat;
 use super::{ColourMode, Resize};
 
 /// What `tests/reference/jpegs.py` wrote.

@@ -8,7 +8,7 @@ use image::error::{ParameterError, ParameterErrorKind};
 use image::imageops;
 use image::{DynamicImage, ImageBuffer, ImageError, Pixel};
 
-use super::decode::{DecodedFormat, check_size};
+use super::format::{DecodedFormat, check_size};
 use super::{ColourMode, Resize};
 
 /// Copies the bytes of an image to their position, channel by channel; resized, unless `resize` is none.

@@ -11,7 +11,7 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
-use super::decode::check_size;
+use super::format::check_size;
 
 /// Byte before a marker.
 const MARK: u8 = 0xff;

@@ -3,6 +3,7 @@
 mod config;
 mod decode;
 mod fit;
+mod format;
 mod jpeg;
 mod on_demand;
 mod scan;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use config::{ColourMode, ImageFolderConfig, Resize};
-pub(crate) use decode::DecodedFormat;
+pub(crate) use format::DecodedFormat;
 pub use survey::{ImageSurvey, survey_images};
 
 use super::{Assembly, FittedImages, ImageTargets, Images, OwnImages};

@@ -3,7 +3,8 @@
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-use super::decode::{self, DecodedFormat};
+use super::decode;
+use super::format::DecodedFormat;
 use crate::DataError;
 use crate::error::unreadable;
 use crate::files::data_files::{FileContent, HashCache, is_recording};
