@@ -34,7 +34,7 @@ OPTIONS = {
     "plot-lines": {"metrics": ["loss", "val/accuracy"]},
 }
 # They speak to a server of their own, or need what this model has not.
-LEFT_OUT = {"overfit-check": "ends its run; one look at the loss", "mlflow": "as `webhook`", "precise-batchnorm": "a pass over its samples per call", "python": "what its methods cost; see its page", "samples": "what its texts take to write"} | {name: "part of its method; see its page" for name in ("barlow-twins", "byol", "deep-cluster", "dino", "moco", "simclr", "swav", "vicreg")}
+LEFT_OUT = {"overfit-check": "ends its run; one look at the loss", "mlflow": "as `webhook`", "precise-batchnorm": "a pass over its samples per call", "python": "what its methods cost; see its page", "samples": "what its texts take to write"} | {name: "part of its method; see its page" for name in ("barlow-twins", "byol", "deep-cluster", "dino", "ibot", "moco", "simclr", "swav", "vicreg")}
 
 
 def server():

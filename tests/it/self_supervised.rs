@@ -17,6 +17,9 @@ const PLUGINS: &[&str] = &[
     "sconce-fixture-wrecker",
 ];
 
+/// Tensors of a checkpoint by their names: shape and bytes.
+type Results = BTreeMap<String, (Vec<usize>, Vec<u8>)>;
+
 /// Two epochs of five batches, in updates of two.
 fn manifest(hook: Value, views: usize) -> Value {
     let mut manifest = tiny();
@@ -51,6 +54,23 @@ fn manifest(hook: Value, views: usize) -> Value {
     manifest
 }
 
+/// As [`manifest`], with a transformer of 16 patches and a layer that masks them.
+fn of_patches(hook: Value, views: usize) -> Value {
+    let mut manifest = manifest(hook, views);
+    manifest["model"] = json!({"kind": "sequential", "layers": [
+        {"kind": "conv2d", "channels": 8, "kernel": 4, "stride": 4},
+        {"kind": "positions"},
+        {"kind": "mask-tokens", "name": "mask"},
+        {"kind": "class-token", "name": "class"},
+        {"kind": "position-embedding"},
+        {"kind": "residual", "layers": [
+            {"kind": "layer-norm"}, {"kind": "attention", "heads": 2},
+        ]},
+        {"kind": "linear", "outputs": 6},
+    ]});
+    manifest
+}
+
 /// As [`manifest`], with small views beside the large ones, and a model that takes both.
 fn of_two_sizes(hook: Value) -> Value {
     let mut manifest = manifest(hook, 2);
@@ -73,16 +93,13 @@ fn place(manifest: &Value) -> Workplace {
 }
 
 /// Everything trained and published at the end.
-fn results(place: &Workplace) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+fn results(place: &Workplace) -> Results {
     let mut checkpoint = place.checkpoint("end");
     checkpoint.retain(|name, _| !name.starts_with("hooks/"));
     checkpoint
 }
 
-fn ran(
-    place: Workplace,
-    run: impl FnOnce(&Workplace) -> Finished,
-) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+fn ran(place: Workplace, run: impl FnOnce(&Workplace) -> Finished) -> Results {
     run(&place).expect(0, &[]);
     results(&place)
 }
@@ -121,13 +138,26 @@ fn teachers_queues_and_centres_have_the_same_bits_everywhere() {
 }
 
 #[test]
+fn masks_and_their_tokens_have_the_same_bits_everywhere() {
+    let hook = json!({"hook": "ibot", "config": {"momentum": 0.9}});
+    let trained = same_bits_everywhere(&of_patches(hook, 3), "ibot.patch_centre");
+    // The token, which begins as zeros, has taken part.
+    let mut tokens = trained.iter().filter(|(name, _)| name.ends_with("mask"));
+    assert!(
+        tokens
+            .next()
+            .is_some_and(|(_, (_, bytes))| bytes.iter().any(|&byte| byte != 0))
+    );
+}
+
+#[test]
 fn a_teacher_of_large_views_has_the_same_bits_everywhere_beside_small_ones() {
     let hook = json!({"hook": "dino", "config": {"momentum": 0.9}});
     same_bits_everywhere(&of_two_sizes(hook), "dino.centre");
 }
 
 /// Runs a manifest alone, on two ranks, with hooks in processes of their own, and resumed: the same bits, `kept` among them.
-fn same_bits_everywhere(manifest: &Value, kept: &str) {
+fn same_bits_everywhere(manifest: &Value, kept: &str) -> Results {
     let expected = ran(place(manifest), |place| {
         place.sconce(&["run", "manifest.json"])
     });
@@ -162,6 +192,7 @@ fn same_bits_everywhere(manifest: &Value, kept: &str) {
         ])
     });
     assert!(resumed == expected, "{kept} after a run was resumed");
+    expected
 }
 
 #[test]

@@ -53,13 +53,14 @@ fn values(text: &str) -> Vec<Value> {
 }
 
 /// Hooks that learn from views without labels.
-const UNLABELLED: [&str; 8] = [
+const UNLABELLED: [&str; 9] = [
     "simclr",
     "barlow-twins",
     "vicreg",
     "moco",
     "byol",
     "dino",
+    "ibot",
     "swav",
     "deep-cluster",
 ];
@@ -86,7 +87,7 @@ fn around(piece: &Value) -> Option<Value> {
                 "kind": "synthetic-digits", "val": 0, "test": 0, "targets": "none", "views": [{"count": 2}],
             });
             manifest["model"] = json!({"kind": "sequential", "layers": [
-                {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 8}, {"kind": "unit-norm", "name": "directions"},
+                {"kind": "positions"}, {"kind": "mask-tokens"}, {"kind": "flatten"}, {"kind": "linear", "name": "projector", "outputs": 8}, {"kind": "unit-norm", "name": "directions"},
                 {"kind": "linear", "name": "prototypes", "outputs": 8, "bias": false},
             ]});
             manifest["loss"] = json!("given");

@@ -46,6 +46,15 @@ def dino(student, teacher, centre, samples, student_temperature, teacher_tempera
     return total / terms
 
 
+def ibot(student, teacher, centre, patch_centre, mask, samples, positions, student_temperature, teacher_temperature, patch_temperature):
+    own, theirs = (outputs.unflatten(0, (-1, positions)) for outputs in (student, teacher))
+    of_class = dino(own[:, 0], theirs[:, 0], centre, samples, student_temperature, teacher_temperature)
+    own, mask = own[:len(theirs), 1:], mask[:len(theirs)]
+    targets = ((theirs[:, 1:] - patch_centre) / patch_temperature).softmax(2)
+    each = -(targets * (own / student_temperature).log_softmax(2)).sum(2)
+    return of_class + ((each * mask).sum(1) / mask.sum(1).clamp(min=1)).mean()
+
+
 def sinkhorn(scores, epsilon, iterations):
     q = (scores / epsilon).exp().T
     q /= q.sum()
@@ -116,5 +125,14 @@ for views, samples, width, kind in [(2, 3, 4, "hard"), (3, 2, 5, "soft")]:
     targets = soft if kind == "soft" else F.one_hot(soft.argmax(1), width).double()
     loss = F.cross_entropy(scores / 0.1, targets.repeat(views, 1))
     case("deep-cluster", {"temperature": 0.1}, scores, loss, targets=targets)
+for views, teacher_views, samples, patches, width in [(2, 2, 3, 4, 3), (3, 2, 2, 5, 4)]:
+    student = outputs(views * samples * (1 + patches), width, 0.3)
+    teacher = (torch.randn(teacher_views * samples * (1 + patches), width) * 0.3).double()
+    centre, patch_centre = (torch.randn(2, width) * 0.1).double()
+    mask = (torch.rand(views * samples, patches) < 0.4).double()
+    mask[0] = 0
+    config = {"samples": samples, "positions": 1 + patches, "student_temperature": 0.1, "teacher_temperature": 0.04, "patch_temperature": 0.05}
+    loss = ibot(student, teacher, centre, patch_centre, mask, **config)
+    case("ibot", config, student, loss, teacher=teacher, centre=centre, patch_centre=patch_centre, mask=mask)
 with open("self_supervised.json", "w") as file:
     file.write("[\n" + ",\n".join(json.dumps(entry) for entry in cases) + "\n]\n")

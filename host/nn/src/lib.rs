@@ -56,11 +56,11 @@ pub use config::{
     ActivationConfig, AdaptivePoolConfig, AttentionConfig, BatchNormConfig, Combination,
     Conv1dConfig, Conv2dConfig, ConvTranspose2dConfig, DropPathConfig, DropoutConfig,
     EmbedCategoriesConfig, EmbeddingConfig, Extent, GroupNormConfig, InitConfig, LayerConfig,
-    LayerKind, LinearConfig, NamedPosition, NormConfig, PackedNames, ParallelConfig, Plain,
-    PoolConfig, PositionEmbeddingConfig, ProjectionBias, ProjectionBiases, ProjectionNames,
-    QueryNormConfig, RecurrentConfig, RepeatConfig, ReshapeConfig, ResidualConfig, RotaryAngles,
-    RotaryConfig, RotaryScaling, ScaleConfig, SelectConfig, SelectedPosition, SeparateNames,
-    SequentialLayers, TransposeConfig, UpsampleConfig, UpsampleMode,
+    LayerKind, LinearConfig, MaskTokensConfig, NamedPosition, NormConfig, PackedNames,
+    ParallelConfig, Plain, PoolConfig, PositionEmbeddingConfig, ProjectionBias, ProjectionBiases,
+    ProjectionNames, QueryNormConfig, RecurrentConfig, RepeatConfig, ReshapeConfig, ResidualConfig,
+    RotaryAngles, RotaryConfig, RotaryScaling, ScaleConfig, SelectConfig, SelectedPosition,
+    SeparateNames, SequentialLayers, TransposeConfig, UpsampleConfig, UpsampleMode,
 };
 pub use layers::{Activation, Layer, Linear};
 pub use models::{ModelConfig, ModelError, SequentialConfig};

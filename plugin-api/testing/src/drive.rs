@@ -132,6 +132,7 @@ impl<'a> Drive<'a> {
             uses: Uses::of(metadata.as_ref()),
             views: Cell::new(script.data.views),
             modules: RefCell::new(modules),
+            positions: Cell::new(script.model.positions),
             ..FakeRun::default()
         });
         // The stage is new, so this cannot have been set before.

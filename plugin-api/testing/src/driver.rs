@@ -368,7 +368,7 @@ impl Drive<'_> {
                     &elements,
                 )
             }
-            (None, Some(last)) => last.named("outputs"),
+            (None, Some(last)) => last.of_positions(script.model.positions).named("outputs"),
             (None, None) => Fake::new("outputs", &[0], &[] as &[f32]),
         };
         self.stage.batch.borrow_mut()[OUTPUTS] = Some(outputs);

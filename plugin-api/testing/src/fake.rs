@@ -86,6 +86,18 @@ impl Fake {
         }
     }
 
+    /// Rows of numbers divided among positions, if there are several: (rows, positions, elements of each).
+    pub(super) fn of_positions(self, positions: Option<usize>) -> Fake {
+        let shape = self.shape();
+        match (positions, shape.as_slice()) {
+            (Some(positions), &[rows, width]) if width.checked_rem(positions) == Some(0) => {
+                let shape = [rows, positions, width / positions];
+                Fake::new(&self.name, &shape, &self.floats())
+            }
+            _ => self,
+        }
+    }
+
     /// Copies a tensor lent by a hook; `None` if its type is unknown.
     pub(super) fn copy_of(name: &str, tensor: &Tensor<'_>) -> Option<Fake> {
         fn with<T: Element>(name: &str, tensor: &Tensor<'_>) -> Option<Fake> {

@@ -60,6 +60,8 @@ pub(super) struct ScriptedModel {
     pub(super) gradients: Vec<(String, Numbers)>,
     pub(super) modules: Vec<FakeModule>,
     pub(super) outputs: Option<Numbers>,
+    /// Positions among which the elements of its outputs are divided; none if they are a row.
+    pub(super) positions: Option<usize>,
     pub(super) loss: Box<dyn Fn(&CallPosition) -> f64>,
 }
 
@@ -121,6 +123,7 @@ impl Default for ScriptedRun {
                     module("fc2", "linear", 2),
                 ],
                 outputs: None,
+                positions: None,
                 loss: Box::new(|at| 1.0 / (1.0 + at.iteration as f64)),
             },
             data: ScriptedData {
@@ -308,6 +311,12 @@ impl ScriptedRun {
     /// Batches are numbered as for [`inputs`](ScriptedRun::inputs).
     pub fn outputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
         self.model.outputs = Some(Box::new(elements));
+        self
+    }
+
+    /// Divides the model's outputs, elements of its last module, among `count` positions: (rows, positions, elements of each).
+    pub fn positions(mut self, count: usize) -> Self {
+        self.model.positions = Some(count);
         self
     }
 

@@ -81,6 +81,8 @@ pub(super) struct FakeRun {
     /// Number of views of each sample, and the model's modules with their widths.
     pub(super) views: Cell<usize>,
     pub(super) modules: RefCell<Vec<(String, usize)>>,
+    /// Positions of the model's outputs, if they have several.
+    pub(super) positions: Cell<Option<usize>>,
     /// The loss of the batch, if the hook has given it.
     pub(super) given_loss: Cell<Option<f64>>,
 }

@@ -2,12 +2,12 @@
 //!
 //! Caron et al., "Emerging Properties in Self-Supervised Vision Transformers", 2021. The teacher sees the first views, the student all.
 
-use sconce_plugin_api::Collection;
 use sconce_plugin_api::prelude::*;
 
+use crate::centre::Centre;
 use crate::collapse::Watch;
 use crate::losses::{self, Rows, Sharpening, move_centre};
-use crate::outputs::{LossGiver, check_plan, check_temperature, table};
+use crate::outputs::{LossGiver, check_plan, check_temperature};
 use crate::teacher::{MomentumSchedule, Teacher};
 use crate::update_parts::UpdateParts;
 
@@ -51,33 +51,12 @@ impl Default for Config {
 pub(crate) struct Dino {
     loss: losses::Dino,
     teacher_temperature: f64,
-    centre_momentum: f64,
     giver: LossGiver,
     teacher: Teacher,
-    /// Name of the centre, which checkpoints hold.
-    centre: String,
+    centre: Centre,
     watch: Watch,
     /// Means of the teacher's outputs.
     parts: UpdateParts<Vec<f32>>,
-}
-
-impl Dino {
-    /// Moves the centre towards the mean of the teacher's outputs in all batches of the update.
-    fn follow(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
-        let parts = self.parts.gather(task)?.concat();
-        let width = self.teacher.width();
-        if parts.is_empty() {
-            return Ok(());
-        }
-        if !task.tensors(Collection::Published).has(&self.centre)? {
-            let none = vec![0.0_f32; width];
-            task.publish_tensor(&self.centre, &[1, width], &none, Keep::Run)?;
-        }
-        let mut centre = task.published_tensor_mut(&self.centre)?;
-        let rows = Rows::new(&parts, width)?;
-        move_centre(centre.as_mut_slice::<f32>()?, rows, self.centre_momentum);
-        Ok(())
-    }
 }
 
 #[hook(
@@ -103,10 +82,9 @@ impl Hook for Dino {
         Ok(Dino {
             loss: losses::Dino::new(config.student_temperature),
             teacher_temperature: config.teacher_temperature,
-            centre_momentum: config.centre_momentum,
             giver: LossGiver::default(),
             teacher: Teacher::new(momentum, "", config.global_views, setup)?,
-            centre: format!("{}.centre", setup.name()),
+            centre: Centre::new("centre", config.centre_momentum, setup),
             watch: Watch::default(),
             parts: UpdateParts::default(),
         })
@@ -122,16 +100,11 @@ impl Hook for Dino {
 
     fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
         let (loss, teacher, parts) = (&mut self.loss, &mut self.teacher, &mut self.parts);
-        let (name, temperature) = (&self.centre, self.teacher_temperature);
+        let (centre, temperature) = (&self.centre, self.teacher_temperature);
         let compute = |task: &TaskView<'_>, outputs: Rows<'_>, samples, gradient: &mut [f32]| {
             let (theirs, width) = teacher.outputs(task)?;
             let rows = Rows::new(theirs, width)?;
-            let published = task.tensors(Collection::Published);
-            let centre = if published.has(name)? {
-                table(&published.named(name)?)?.0
-            } else {
-                vec![0.0; width].into()
-            };
+            let centre = centre.values(task, width)?;
             let sharpening = Sharpening {
                 centre: &centre,
                 temperature,
@@ -147,7 +120,9 @@ impl Hook for Dino {
 
     fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
         self.teacher.follow(task)?;
-        self.follow(task)
+        let means = self.parts.gather(task)?;
+        self.centre
+            .follow(task, &means.concat(), self.teacher.width())
     }
 
     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {

@@ -10,9 +10,10 @@
 //! | `swav` | each view with the balanced assignment of another to prototypes |
 //! | `deep-cluster` | each view with its sample's cluster, found before each epoch |
 //! | `dino` | the student's distributions with the teacher's of other views, centred and sharpened |
+//! | `ibot` | as `dino` for class tokens, and masked patches with the teacher's distributions of the same patches |
 //!
 //! **Parts.** `losses`: values and gradients. `outputs`: what a batch's outputs are for them, and the loss that is given; `collapse`:
-//! whether the outputs still say something. `teacher`: an average of the parameters, and its passes; `queue`: earlier keys; `prototypes`: a last layer of
+//! whether the outputs still say something. `teacher`: an average of the parameters, and its passes; `queue`: earlier keys; `centre`: means of its outputs; `prototypes`: a last layer of
 //! directions; `clustering`: k-means;
 //! `update_parts`: what an update's batches have given, over all ranks.
 //!
@@ -23,10 +24,12 @@
 
 mod barlow_twins;
 mod byol;
+mod centre;
 mod clustering;
 mod collapse;
 mod deep_cluster;
 mod dino;
+mod ibot;
 pub mod losses;
 mod moco;
 mod outputs;
@@ -42,6 +45,7 @@ use barlow_twins::BarlowTwins;
 use byol::Byol;
 use deep_cluster::DeepCluster;
 use dino::Dino;
+use ibot::Ibot;
 use moco::Moco;
 use sconce_plugin_api::prelude::*;
 use simclr::SimClr;
@@ -56,5 +60,6 @@ export_plugin!(
     Byol,
     Dino,
     Swav,
-    DeepCluster
+    DeepCluster,
+    Ibot
 );

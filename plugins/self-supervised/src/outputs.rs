@@ -22,9 +22,7 @@ impl LossGiver {
         watch: &mut Watch,
         compute: impl FnOnce(&TaskView<'_>, Rows<'_>, usize, &mut [f32]) -> Result<f64>,
     ) -> Result<()> {
-        if task.phase() != Phase::Train {
-            bail!("{WITHOUT_VIEWS}");
-        }
+        check_phase(task)?;
         let samples = usize::try_from(task.batch_size()).unwrap_or(usize::MAX);
         let outputs = task.outputs()?;
         let (values, width) = table(&outputs)?;
@@ -39,6 +37,14 @@ impl LossGiver {
     }
 }
 
+/// Refuses a batch that is not one of training.
+pub(crate) fn check_phase(task: &TaskView<'_>) -> Result<()> {
+    if task.phase() == Phase::Train {
+        return Ok(());
+    }
+    bail!("{WITHOUT_VIEWS}")
+}
+
 /// Why validations have no loss.
 const WITHOUT_VIEWS: &str = "validations and tests have one view of each sample, of which there is no loss: leave out the data for them";
 
@@ -51,12 +57,33 @@ pub(crate) fn table<'view>(tensor: &Tensor<'view>) -> Result<(Cow<'view, [f32]>,
             tensor.shape()
         );
     };
-    let width = usize::try_from(width).unwrap_or_default();
+    Ok((numbers(tensor)?, size(width)))
+}
+
+/// Rows of positions, each with a row of numbers; the number of positions, and the width of the latter.
+pub(crate) fn tokens<'view>(tensor: &Tensor<'view>) -> Result<(Cow<'view, [f32]>, [usize; 2])> {
+    let &[_, positions, width] = tensor.shape() else {
+        bail!(
+            "the outputs have the shape {:?}: rows of a class token and patches, each with a row of numbers, are wanted; end the model \
+             with a `linear` over all positions",
+            tensor.shape()
+        );
+    };
+    Ok((numbers(tensor)?, [size(positions), size(width)]))
+}
+
+/// A dimension of a tensor.
+fn size(of: i64) -> usize {
+    usize::try_from(of).unwrap_or_default()
+}
+
+/// All elements of a tensor.
+fn numbers<'view>(tensor: &Tensor<'view>) -> Result<Cow<'view, [f32]>> {
     if let Some(DType::F32) = tensor.dtype() {
-        return Ok((tensor.to_contiguous::<f32>()?, width));
+        return tensor.to_contiguous::<f32>();
     }
     let values = tensor.values()?.map(|value| value as f32);
-    Ok((values.collect(), width))
+    Ok(values.collect())
 }
 
 /// Checks at a hook's creation that the data have enough views, and that there are no phases without.

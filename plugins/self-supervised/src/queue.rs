@@ -62,7 +62,7 @@ impl Queue {
         let rows = usize::try_from(self.size).unwrap_or(usize::MAX);
         let mut state = self.seed;
         let numbers = (0..rows.saturating_mul(width)).map(|_| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            state = state.wrapping_add(STEP);
             uniform(state)
         });
         directions(&numbers.collect::<Vec<f32>>(), width)
@@ -100,14 +100,21 @@ impl Queue {
     }
 }
 
-/// A number from -1 to below 1 that looks random: splitmix64 (Steele, Lea and Flood, 2014).
+/// A number from -1 to below 1 that looks random.
 pub(crate) fn uniform(state: u64) -> f32 {
+    (mixed(state) >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+}
+
+/// Bits that look random: splitmix64 (Steele, Lea and Flood, 2014), whose states are [`STEP`] apart.
+pub(crate) fn mixed(state: u64) -> u64 {
     let mut mixed = state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    (mixed >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+    mixed ^ (mixed >> 31)
 }
+
+/// From one state to the next.
+pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Most keys.
 const MOST: u64 = 1 << 24;

@@ -10,7 +10,7 @@ use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::{Collection, ForwardMode, ForwardPass, Vectors};
 
-use crate::outputs::table;
+use crate::outputs::{table, tokens};
 
 /// How the teacher follows the student.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -135,6 +135,28 @@ impl Teacher {
             self.width = width;
         }
         Ok((&self.outputs, self.width))
+    }
+
+    /// What it said of the batch's class tokens and patches: rows of a width, so many positions for each sample, one view after the other;
+    /// the number of positions, and the width.
+    pub(crate) fn tokens(&mut self, task: &TaskView<'_>) -> Result<(&[f32], [usize; 2])> {
+        self.outputs.clear();
+        let mut positions = 0;
+        for name in &self.names {
+            let outputs = task.tensors(Collection::Published).named(name)?;
+            let (values, sizes) = tokens(&outputs)?;
+            self.outputs.extend_from_slice(&values);
+            [positions, self.width] = sizes;
+        }
+        Ok((&self.outputs, [positions, self.width]))
+    }
+
+    /// Positions of each of its outputs for the batch, class token and patches.
+    pub(crate) fn positions(&self, task: &TaskView<'_>) -> Result<usize> {
+        let Some(name) = self.names.first() else {
+            return Ok(0);
+        };
+        Ok(tokens(&task.tensors(Collection::Published).named(name)?)?.1[0])
     }
 
     /// Columns of its outputs; 0 before the first.

@@ -5,9 +5,13 @@ use super::made::{Made, made, same};
 use super::problem::{LayerProblem, rows, wants};
 use crate::init::Init;
 use crate::layers::{
-    CategoryEmbeddings, ClassToken, Embedding, EmbeddingOptions, NamedTokens, PositionEmbedding,
+    CategoryEmbeddings, ClassToken, Embedding, EmbeddingOptions, MaskTokens, NamedTokens,
+    PositionEmbedding,
 };
-use crate::{EmbedCategoriesConfig, EmbeddingConfig, Inputs, PositionEmbeddingConfig, Signal};
+use crate::{
+    EmbedCategoriesConfig, EmbeddingConfig, Inputs, MaskTokensConfig, PositionEmbeddingConfig,
+    Signal,
+};
 
 impl Builder<'_> {
     pub(super) fn embedding(
@@ -163,6 +167,17 @@ impl Builder<'_> {
         let mut output = input.clone();
         output.shape = vec![length.saturating_add(1), width];
         Ok(made(layer, output))
+    }
+
+    pub(super) fn mask_tokens(
+        &mut self,
+        config: &MaskTokensConfig,
+        name: &str,
+        input: &Signal,
+    ) -> Result<Made, LayerProblem> {
+        let (_, width) = rows(input)?;
+        let layer = MaskTokens::new(self.parameters, name, width, &config.mask)?;
+        Ok(same(layer, input))
     }
 }
 

@@ -86,6 +86,7 @@ impl Builder<'_> {
             LayerKind::EmbedCategories(config) => self.embed_categories(config, name, input),
             LayerKind::PositionEmbedding(config) => self.position_embedding(config, name, input),
             LayerKind::ClassToken(_) => self.class_token(name, input),
+            LayerKind::MaskTokens(config) => self.mask_tokens(config, name, input),
             LayerKind::Lstm(config) => self.recurrent(RecurrentKind::Lstm, config, name, input),
             LayerKind::Gru(config) => self.recurrent(RecurrentKind::Gru, config, name, input),
             LayerKind::Attention(config) => self.attention(config, name, input),
@@ -149,6 +150,7 @@ fn takes_any_length(kind: &LayerKind) -> bool {
                 | LayerKind::Embedding(_)
                 | LayerKind::PositionEmbedding(_)
                 | LayerKind::ClassToken(_)
+                | LayerKind::MaskTokens(_)
                 | LayerKind::Attention(_)
                 | LayerKind::Lstm(_)
                 | LayerKind::Gru(_)

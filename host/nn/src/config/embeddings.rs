@@ -64,3 +64,19 @@ pub struct PositionEmbeddingConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<InitConfig>,
 }
+
+/// Options of `mask-tokens`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MaskTokensConfig {
+    /// Name of the tensor that a hook publishes: (rows, length), 1 where a position is masked, 0 elsewhere. Default: that of `ibot`.
+    pub mask: String,
+}
+
+impl Default for MaskTokensConfig {
+    fn default() -> Self {
+        MaskTokensConfig {
+            mask: "ibot.mask".to_owned(),
+        }
+    }
+}

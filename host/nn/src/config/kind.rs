@@ -7,7 +7,9 @@ use super::attention::AttentionConfig;
 use super::blocks::{ParallelConfig, RepeatConfig, ResidualConfig, SequentialLayers};
 use super::convolutions::{Conv1dConfig, Conv2dConfig, ConvTranspose2dConfig, UpsampleConfig};
 use super::elementwise::{ActivationConfig, DropPathConfig, DropoutConfig, ScaleConfig};
-use super::embeddings::{EmbedCategoriesConfig, EmbeddingConfig, PositionEmbeddingConfig};
+use super::embeddings::{
+    EmbedCategoriesConfig, EmbeddingConfig, MaskTokensConfig, PositionEmbeddingConfig,
+};
 use super::linear::LinearConfig;
 use super::norms::{BatchNormConfig, GroupNormConfig, NormConfig};
 use super::pooling::{AdaptivePoolConfig, PoolConfig};
@@ -86,6 +88,9 @@ layer_kinds! {
     PositionEmbedding(PositionEmbeddingConfig) = "position-embedding",
     /// Puts a learned vector in front of the positions of (length, width). Its parameter has the layer's own name, of shape (1, 1, width).
     ClassToken(Plain) = "class-token",
+    /// Puts a learned vector in the place of the positions of (length, width) that a hook masks in training: those where the tensor that it
+    /// publishes under the name `mask` is 1. Without one it changes nothing. Its parameter has the layer's own name, of shape (width).
+    MaskTokens(MaskTokensConfig) = "mask-tokens",
     /// Multi-head self-attention over (length, width).
     Attention(AttentionConfig) = "attention",
     /// Long short-term memory over (length, width): the states at all positions.
@@ -181,6 +186,7 @@ from_options! {
     Embedding(EmbeddingConfig),
     EmbedCategories(EmbedCategoriesConfig),
     PositionEmbedding(PositionEmbeddingConfig),
+    MaskTokens(MaskTokensConfig),
     Attention(AttentionConfig),
     Activation(ActivationConfig),
     Reshape(ReshapeConfig),

@@ -27,7 +27,9 @@ pub use convolutions::{
     Conv1dConfig, Conv2dConfig, ConvTranspose2dConfig, UpsampleConfig, UpsampleMode,
 };
 pub use elementwise::{ActivationConfig, DropPathConfig, DropoutConfig, ScaleConfig};
-pub use embeddings::{EmbedCategoriesConfig, EmbeddingConfig, PositionEmbeddingConfig};
+pub use embeddings::{
+    EmbedCategoriesConfig, EmbeddingConfig, MaskTokensConfig, PositionEmbeddingConfig,
+};
 pub use kind::{LayerKind, Plain};
 pub use layer::LayerConfig;
 pub use linear::LinearConfig;

@@ -39,7 +39,7 @@ pub use embedding::{Embedding, EmbeddingOptions};
 pub use linear::{Linear, LinearOptions};
 pub use norm::{GroupNorm, LayerNorm, RmsNorm, UnitNorm};
 pub use pool::{Pool2d, Upsample};
-pub use positions::{ClassToken, PositionEmbedding, SelectPosition};
+pub use positions::{ClassToken, MaskTokens, PositionEmbedding, SelectPosition};
 pub(crate) use rearranging::Rearrangement;
 pub use recurrent::{Recurrent, RecurrentOptions};
 

@@ -13,7 +13,8 @@ use crate::{Layer, ModuleInfo, Pass, ops};
 /// again, with the same bits.
 ///
 /// They are kept as without recomputing where a hook listens at a module inside, since it may change what the module
-/// gives, and where batch norms are [synchronised across ranks](Pass::across).
+/// gives, where batch norms are [synchronised across ranks](Pass::across), and where a layer inside reads what a hook has published,
+/// which the backward pass knows nothing of.
 pub(crate) struct Recomputed {
     layer: Arc<Mutex<dyn Layer>>,
     /// Modules inside the block.
@@ -42,6 +43,9 @@ fn run(layer: &Mutex<dyn Layer>, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tens
     layer.forward(x, pass)
 }
 
+/// Kind of the layer that reads what a hook has published.
+const MASK_TOKENS: &str = "mask-tokens";
+
 impl Layer for Recomputed {
     fn continues(&self) -> bool {
         // As in `run`.
@@ -51,7 +55,8 @@ impl Layer for Recomputed {
 
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let is_heard = self.modules.iter().any(|module| pass.listens(module));
-        if !pass.is_training() || pass.shared_batch().is_some() || is_heard {
+        let is_masked = self.modules.iter().any(|module| module.kind == MASK_TOKENS);
+        if !pass.is_training() || pass.shared_batch().is_some() || is_heard || is_masked {
             return run(&self.layer, x, pass);
         }
         let (layer, position, part) = (Arc::clone(&self.layer), pass.position(), pass.part());

@@ -69,7 +69,13 @@ fn outputs(stage: &FakeRun, set: &str, view: u32, module: &str) -> Result<Fake, 
         number,
         rows.saturating_mul(*width),
     );
-    Ok(Fake::new("output", &[rows, *width], &elements))
+    let output = Fake::new("output", &[rows, *width], &elements);
+    let is_last = modules.last().is_some_and(|(last, _)| last == module);
+    Ok(if is_last {
+        output.of_positions(stage.positions.get())
+    } else {
+        output
+    })
 }
 
 /// Sum of the values that the model would have.

@@ -6,6 +6,7 @@
 //! | [`InfoNce`] | queries with their keys, among a queue of earlier keys (`MoCo`) |
 //! | [`Byol`] | predictions with the teacher's projections of the other view, without negatives |
 //! | [`Dino`] | the student's distributions with the teacher's of other views, centred and sharpened |
+//! | [`Ibot`] | the same of class tokens, and the distributions of masked patches with the teacher's of the same view |
 //! | [`Swav`] | scores of prototypes with the balanced assignments of other views |
 //! | [`Clusters`] | scores of prototypes with the clusters of samples (`DeepCluster`) |
 //! | [`BarlowTwins`] | the correlations of all pairs of dimensions with the identity |
@@ -22,6 +23,7 @@
 mod barlow_twins;
 mod byol;
 mod dino;
+mod ibot;
 mod info_nce;
 mod nt_xent;
 mod product;
@@ -38,6 +40,7 @@ mod vicreg;
 pub use barlow_twins::BarlowTwins;
 pub use byol::Byol;
 pub use dino::{Dino, Sharpening, move_centre};
+pub use ibot::{Ibot, IbotValue, TokenSharpening, Tokens};
 pub use info_nce::InfoNce;
 pub use nt_xent::NtXent;
 pub use prototypes::{Clusters, scores};

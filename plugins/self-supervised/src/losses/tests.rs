@@ -37,6 +37,30 @@ impl Case {
         usize::try_from(self.0["width"].as_u64().unwrap()).unwrap()
     }
 
+    fn ibot(&self, student: Rows<'_>, gradient: &mut [f32]) -> Result<f64, WrongShape> {
+        let [teacher, centre, patch_centre, mask] =
+            ["teacher", "centre", "patch_centre", "mask"].map(|name| self.numbers(name));
+        let tokens = |rows| Tokens {
+            rows,
+            positions: self.count("positions"),
+        };
+        let by = TokenSharpening {
+            class: Sharpening {
+                centre: &centre,
+                temperature: self.number("teacher_temperature"),
+            },
+            patches: Sharpening {
+                centre: &patch_centre,
+                temperature: self.number("patch_temperature"),
+            },
+        };
+        let teacher = tokens(Rows::new(&teacher, self.width())?);
+        let masked = (self.count("samples"), mask.as_slice());
+        let mut loss = Ibot::new(self.number("student_temperature"));
+        let value = loss.compute(tokens(student), teacher, by, masked, gradient)?;
+        Ok(value.class + value.patches)
+    }
+
     /// The loss of these outputs of the student, and its gradient.
     fn compute(&self, student: &[f32]) -> (f64, Vec<f32>) {
         let rows = |values| Rows::new(values, self.width()).unwrap();
@@ -77,6 +101,7 @@ impl Case {
                 rows(&other("targets")),
                 &mut gradient,
             ),
+            "ibot" => self.ibot(student, &mut gradient),
             "barlow-twins" => {
                 BarlowTwins::new(self.number("redundancy")).compute(student, &mut gradient)
             }

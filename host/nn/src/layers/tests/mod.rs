@@ -1,5 +1,6 @@
 //! Every layer's gradient compared with finite differences, and its output with a direct implementation.
 
+mod mask_tokens;
 mod reference;
 
 use candle_core::{DType, Result, Tensor, Var};

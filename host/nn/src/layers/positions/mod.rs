@@ -1,4 +1,7 @@
-//! Layers over the positions of a sequence: learned vectors for them, one more position, or one of them alone.
+//! Layers over the positions of a sequence: learned vectors for them, one more position, or one of them alone; `mask_tokens`: a learned
+//! vector in the place of some.
+
+mod mask_tokens;
 
 use candle_core::{Result, Tensor};
 
@@ -9,6 +12,8 @@ use crate::onnx::{Attribute, Graph, OnnxError, Value};
 use crate::ops::TokenPositions;
 use crate::parameters::{self, ParameterKind, ParameterScope, Parameters};
 use crate::{Pass, ops};
+
+pub use mask_tokens::MaskTokens;
 
 /// Adds a learned vector to each position.
 #[derive(Clone, Debug)]
