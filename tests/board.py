@@ -268,6 +268,17 @@ def exported(page, sconce, directory):
     page.get("document.querySelector('#runs tbody button').click()")
     page.until("its details", "!document.getElementById('details').hidden")
     page.note("exported", page.get(LAYOUT))
+    page.get("document.getElementById('filter').value = 'trained'; document.getElementById('filter').dispatchEvent(new Event('input'))")
+    page.until("the real run", "document.querySelectorAll('#runs tbody tr').length === 1")
+    page.get("document.querySelector('#runs tbody button').click()")
+    page.until("the matrix of the exported page", "document.querySelector('.confusion tbody')?.rows.length === 8")
+    page.until("its pictures", "[...document.querySelectorAll('#details img')].every(i => (i.loading = 'eager', i.complete && i.naturalWidth > 0))")
+    page.get("document.querySelector('.framed').open = true")
+    page.until("the report of the exported page", "document.querySelector('.framed iframe')?.src.startsWith('data:text/html')")
+    is_within = "[...document.querySelectorAll('#details img')].every(image => image.src.startsWith('data:image/'))"
+    page.check("exported", page.get(is_within), "a picture is not within it")
+    time.sleep(1)
+    page.browser.picture(directory / "board-exported.png")
     asked = [event["params"]["request"]["url"] for event in page.browser.events if event["method"] == "Network.requestWillBeSent"]
     page.check("exported", all(address.startswith(("file:", "data:")) for address in asked), f"it asks for {asked}")
     print(f"exported: {file.stat().st_size / 1e6:.1f} MB")

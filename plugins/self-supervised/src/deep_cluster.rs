@@ -1,4 +1,4 @@
-//! The `deep-cluster` hook: from each view, the cluster of its sample is to be told, among clusters that are found anew before each epoch.
+//! The `deep-cluster` hook: from each view, the cluster of its sample is to be told, among clusters that are found again before each epoch.
 //!
 //! Caron, Bojanowski, Joulin and Douze, "Deep Clustering for Unsupervised Learning of Visual Features", 2018, in the second version of Caron
 //! et al., "Unsupervised Learning of Visual Features by Contrasting Cluster Assignments", 2020: embeddings are directions, kept in a bank by

@@ -1,12 +1,15 @@
 //! The page in one file, with its data within it.
 
+use std::io::Read;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::collection::Collection;
 use super::curves::{MOST, curves};
-use super::details::details;
+use super::details::{Kind, details};
 use super::page;
 use super::summary::summary;
 use super::walls::random_word;
@@ -20,6 +23,11 @@ use sconce_base::files::write_atomically;
 const POINTS: usize = 500_000;
 /// Curves of many runs have no fewer than this.
 const FEWEST: usize = 30;
+
+/// Largest picture or page of a run in bytes that is part of the page.
+const LARGEST_FILE: u64 = 2 << 20;
+/// Most bytes of all of them.
+const MOST_OF_FILES: u64 = 48 << 20;
 
 /// Writes the page.
 pub(super) fn export(collection: &Collection, file: &Path) -> Result<u8, StartFailure> {
@@ -43,15 +51,38 @@ fn data(collection: &Collection) -> Value {
     let most = (POINTS / curves_of_all.sum::<usize>().max(1)).clamp(FEWEST, MOST);
     let mut all_curves = Map::new();
     let mut all_details = Map::new();
+    let mut room = MOST_OF_FILES;
     for path in collection.runs().keys() {
         if let Some(run) = collection.read(path) {
             all_curves.insert(path.clone(), curves(&run, most));
         }
         if let Some(mut details) = details(collection, path) {
-            // Files stay where they are.
-            details["files"] = json!([]);
+            let files = details["files"].take();
+            let files = files.as_array().into_iter().flatten();
+            let within = files.filter_map(|file| within(collection, path, file, &mut room));
+            details["files"] = within.collect();
             all_details.insert(path.clone(), details);
         }
     }
     json!({"runs": summary(collection), "curves": all_curves, "details": all_details})
+}
+
+/// A picture or page of a run with its contents, while there is `room` for it; none of other files, which stay where they are.
+fn within(collection: &Collection, run: &str, file: &Value, room: &mut u64) -> Option<Value> {
+    let path = file["path"].as_str()?;
+    let (kind, media_type) = Kind::of(path)?;
+    if kind == Kind::Text {
+        return None;
+    }
+    let most = LARGEST_FILE.min(*room);
+    let opened = collection.inside().file(&Path::new(run).join(path)).ok()?;
+    let mut bytes = Vec::new();
+    opened.take(most + 1).read_to_end(&mut bytes).ok()?;
+    *room -= (bytes.len() as u64 <= most).then_some(bytes.len() as u64)?;
+    let data = format!(
+        "data:{};base64,{}",
+        media_type.replace("; ", ";"),
+        BASE64.encode(&bytes)
+    );
+    Some(json!({"path": path, "kind": file["kind"], "data": data}))
 }

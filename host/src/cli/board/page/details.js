@@ -1,6 +1,8 @@
 // One run: how it ended, its report, pictures, confusion matrices and manifest.
 
-const addressOf = (run, file) => `file/${[run, file].filter(Boolean).join("/").split("/").map(encodeURIComponent).join("/")}`;
+/** Of a file of a run: on the server, or what an exported page has of it. */
+const addressOf = (run, { path, data }) =>
+  data ?? `file/${[run, path].filter(Boolean).join("/").split("/").map(encodeURIComponent).join("/")}`;
 
 function pairs(caption, entries) {
   const row = ([name, text]) => html("tr", {}, html("th", { scope: "row" }, name), html("td", {}, text));
@@ -27,18 +29,20 @@ function confusionTable({ phase, classes, rows }) {
         html("tbody", {}, ...rows.map(row)))));
 }
 
-const picture = (run, { path }) => html("figure", {}, html("figcaption", {}, path),
-  html("a", { href: addressOf(run, path), target: "_blank", rel: "noopener" },
-    html("img", { src: addressOf(run, path), alt: path, loading: "lazy" })));
+function picture(run, file) {
+  const shown = html("img", { src: addressOf(run, file), alt: file.path, loading: "lazy" });
+  return html("figure", {}, html("figcaption", {}, file.path), file.data ? shown : linked(run, file, shown));
+}
+
+const linked = (run, file, content) => html("a", { href: addressOf(run, file), target: "_blank", rel: "noopener" }, content);
 
 /** A page of the run in a frame, in which its scripts don't run. */
-function framed(run, { path }) {
-  const address = addressOf(run, path);
-  const place = html("details", { class: "framed" }, html("summary", {}, path));
+function framed(run, file) {
+  const place = html("details", { class: "framed" }, html("summary", {}, file.path));
   place.addEventListener("toggle", () => {
-    if (place.open && !place.querySelector("iframe"))
-      place.append(html("p", {}, html("a", { href: address, target: "_blank", rel: "noopener" }, "open it in a tab of its own")),
-        html("iframe", { src: address, title: path, sandbox: true }));
+    if (!place.open || place.querySelector("iframe")) return;
+    if (!file.data) place.append(html("p", {}, linked(run, file, "open it in a tab of its own")));
+    place.append(html("iframe", { src: addressOf(run, file), title: file.path, sandbox: true }));
   });
   return place;
 }
@@ -47,7 +51,7 @@ function framed(run, { path }) {
 function drawDetails(run, name, { facts, files, confusion, manifest }) {
   byId("details-heading").textContent = name;
   const of = kind => files.filter(file => file.kind === kind);
-  const texts = of("text").map(({ path }) => html("li", {}, html("a", { href: addressOf(run, path), target: "_blank", rel: "noopener" }, path)));
+  const texts = of("text").map(file => html("li", {}, linked(run, file, file.path)));
   const entries = Object.entries(manifest).map(([path, value]) => [path, worded(value)]);
   byId("details-content").replaceChildren(
     pairs("How the run ended", [["directory", run || "."], ...facts]),
