@@ -10,7 +10,8 @@ place=$(mktemp -d "${TMPDIR:-/tmp}/loops.XXXXXX")
 trap 'rm -rf "$place"' EXIT
 python3 -m venv "$place/venv"
 pip() { "$place/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check "$@"; }
-if ! pip torch numpy lightning transformers accelerate mmengine keras nbclient ipykernel onnxruntime pillow peft; then
+# PyTorch first: what pip has downloaded lies beside what it installs until it is done, 3 GB for PyTorch alone.
+if ! { pip torch && pip numpy lightning transformers accelerate mmengine keras nbclient ipykernel onnxruntime pillow peft; }; then
   echo 'skipped: hooks in loops of PyTorch and the frameworks: there is no registry that has these'
   exit 0
 fi
