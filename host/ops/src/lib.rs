@@ -55,6 +55,7 @@ pub use autograd::tape::{
     Recording, apply1, backward, backward_giving, keeps, record, recorded, recorded_bytes, reshape,
 };
 pub use choice::autocast::{Autocast, autocast, autocast_dtype};
+pub use choice::rounded_outputs::rounding_outputs;
 pub use choice::rounded_products::{
     RoundedProducts, rounded_products, rounded_products_are_fast, rounded_products_kind,
     rounds_products,
@@ -63,7 +64,9 @@ pub use choice::{
     VARIABLE as OPERATIONS_VARIABLE, are_composed, is_requested as are_composed_on_cpu,
 };
 pub use composed::cast::cast;
-pub use operations::attention::{AttentionInputs, attention, attention_with, rotated};
+pub use operations::attention::{
+    AttentionInputs, attention, attention_with, rotated, rounds_attention,
+};
 pub use operations::batch_norm::group::group_norm;
 pub use operations::batch_norm::{
     batch_norm, batch_norm_across, batch_norm_of_batch, batch_norm_then, update_running,
@@ -78,7 +81,7 @@ pub use operations::elementwise::multiply::multiply;
 pub use operations::elementwise::{add, gelu, gelu_tanh, quick_gelu, relu, silu};
 pub use operations::embedding::{add_positions, embedding, embedding_with};
 pub use operations::finite::is_finite;
-pub use operations::linear::{linear, linear_then, linear_with};
+pub use operations::linear::{linear, linear_then, linear_with, rounds_linear};
 pub use operations::losses::cross_entropy::{cross_entropy, cross_entropy_on_device};
 pub use operations::losses::given::given_loss;
 pub use operations::losses::linear_cross_entropy::{

@@ -190,6 +190,17 @@ impl Layer for Linear {
         self.adapted(x, pass)
     }
 
+    fn rounds_input(&self, rows: usize) -> bool {
+        let Ok((first, second)) = self.weight.dims2() else {
+            return false;
+        };
+        self.adapter.is_none() && ops::rounds_linear(rows, first, second)
+    }
+
+    fn can_round_outputs(&self) -> bool {
+        self.adapter.is_none()
+    }
+
     fn role(&self) -> FusionRole<'_> {
         match self.adapter {
             Some(_) => FusionRole::Other,

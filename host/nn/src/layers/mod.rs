@@ -67,6 +67,18 @@ pub trait Layer: Send {
         false
     }
 
+    /// Whether the layer, from now on, reads an input of this many rows only as factors of products that round it
+    /// ([`rounds_linear`](crate::ops::rounds_linear)).
+    fn rounds_input(&self, _rows: usize) -> bool {
+        false
+    }
+
+    /// Whether its outputs are those of one operation that can keep them rounded
+    /// ([`rounding_outputs`](crate::ops::rounding_outputs)).
+    fn can_round_outputs(&self) -> bool {
+        false
+    }
+
     /// Returns the layer's kind for fusion with adjacent layers.
     fn role(&self) -> FusionRole<'_> {
         FusionRole::Other

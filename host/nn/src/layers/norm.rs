@@ -45,6 +45,10 @@ impl Layer for LayerNorm {
         LayerNorm::forward(self, x)
     }
 
+    fn can_round_outputs(&self) -> bool {
+        true
+    }
+
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
         let (weight, bias) = (graph.weight(&self.weight), graph.weight(&self.bias));
         let options = [
@@ -110,6 +114,10 @@ impl Layer for RmsNorm {
         RmsNorm::forward(self, x)
     }
 
+    fn can_round_outputs(&self) -> bool {
+        true
+    }
+
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {
         Ok(self.in_onnx(graph, x))
     }
@@ -151,6 +159,10 @@ impl Layer for UnitNorm {
 
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         UnitNorm::forward(self, x)
+    }
+
+    fn can_round_outputs(&self) -> bool {
+        true
     }
 
     fn onnx(&self, graph: &mut Graph, x: &Value) -> std::result::Result<Value, OnnxError> {

@@ -26,8 +26,12 @@ impl SequenceStep {
     /// Whether this step, a linear layer of x at the model's end, can be left to the loss: its outputs are many, and no hook is
     /// attached to it.
     fn may_be_left(&self, linear: &Linear, x: &Tensor, pass: &mut Pass<'_>) -> bool {
-        let is_heard = self.module.as_ref().is_some_and(|it| pass.listens(it));
-        !is_heard && ops::is_in_parts(x, &linear.parameters())
+        !self.is_heard(pass) && ops::is_in_parts(x, &linear.parameters())
+    }
+
+    /// Whether a hook is attached to this step.
+    fn is_heard(&self, pass: &mut Pass<'_>) -> bool {
+        self.module.as_ref().is_some_and(|it| pass.listens(it))
     }
 }
 
@@ -60,9 +64,20 @@ impl Sequence {
     ) -> Option<(&'a [SequenceStep], &'a Fused)> {
         let (count, fused) = steps.first()?.fused.as_ref()?;
         let (inside, rest) = steps.split_at_checked(*count)?;
-        let mut modules = inside.iter().filter_map(|step| step.module.as_ref());
-        let is_heard = modules.any(|module| pass.listens(module));
+        let is_heard = inside.iter().any(|step| step.is_heard(pass));
         (!is_heard).then_some((rest, fused))
+    }
+
+    /// Whether the first of these steps reads a tensor of as many rows as x only as factors of products that round it: no hook sees
+    /// it there, nor does the last step take some of its rows.
+    fn round(steps: &[SequenceStep], x: &Tensor, head: HeadUse, pass: &mut Pass<'_>) -> bool {
+        let Some((step, rest)) = steps.split_first() else {
+            return false;
+        };
+        let rows = x.dims().iter().rev().skip(1).product();
+        step.layer.rounds_input(rows)
+            && (head == HeadUse::Whole || !rest.is_empty())
+            && !step.is_heard(pass)
     }
 }
 
@@ -91,7 +106,12 @@ impl Layer for Sequence {
                 }
             }
             if let Some((rest, fused)) = Sequence::fused(steps, pass) {
-                let output = fused.forward(&x, pass);
+                let is_rounded = fused.can_round_outputs() && Sequence::round(rest, &x, head, pass);
+                let output = if is_rounded {
+                    ops::rounding_outputs(|| fused.forward(&x, pass))
+                } else {
+                    fused.forward(&x, pass)
+                };
                 x = output.map_err(|error| {
                     match steps.first().and_then(|step| step.module.as_ref()) {
                         Some(module) => located(error, module),
@@ -101,12 +121,20 @@ impl Layer for Sequence {
                 steps = rest;
                 continue;
             }
-            let Some((SequenceStep { module, layer, .. }, rest)) = steps.split_first() else {
+            let Some((step, rest)) = steps.split_first() else {
                 return Ok(x);
             };
+            let SequenceStep { module, layer, .. } = step;
+            let is_rounded = layer.can_round_outputs()
+                && Sequence::round(rest, &x, head, pass)
+                && !step.is_heard(pass);
+            let forward = |x: &Tensor, pass: &mut Pass<'_>| match is_rounded {
+                true => ops::rounding_outputs(|| layer.forward(x, pass)),
+                false => layer.forward(x, pass),
+            };
             x = match module {
-                Some(module) => pass.module(module, &x, |x, pass| layer.forward(x, pass))?,
-                None => layer.forward(&x, pass)?,
+                Some(module) => pass.module(module, &x, forward)?,
+                None => forward(&x, pass)?,
             };
             steps = rest;
         }

@@ -20,7 +20,8 @@ pub enum Precision {
     Tf32,
     /// On a GPU products and most activations in `bf16`, with 7 bits after the point, sums in `f32`; norms, softmax and
     /// losses in `f32`, by the rules of PyTorch's `torch.autocast`. On the CPU the factors of products are rounded so, of linear
-    /// layers, attention and most convolutions, and all tensors stay `f32` ([`ops::rounded_products`]).
+    /// layers, attention and most convolutions; activations that are nothing but factors are kept rounded, and all other tensors stay
+    /// `f32` ([`ops::rounded_products`], [`ops::rounding_outputs`]).
     Bf16,
 }
 
@@ -50,7 +51,7 @@ impl Precision {
         }
     }
 
-    /// Whether our kernels round what they multiply on this device, and all tensors stay `f32`.
+    /// Whether our kernels round what they multiply on this device.
     fn rounds(self, device: &Device) -> bool {
         self == Precision::Bf16 && device.is_cpu() && !ops::are_composed_on_cpu()
     }

@@ -9,7 +9,7 @@ use crate::gradients::Gradients;
 use crate::loss::cross_entropy;
 use crate::optim::{AdamW, Optimizer};
 use crate::parameters::Parameters;
-use crate::{Inputs, Model, ModelConfig, Network, Pass, Signal, Targets, random};
+use crate::{Inputs, Model, ModelConfig, ModuleInfo, Network, Pass, Signal, Taps, Targets, random};
 
 const CLASSES: usize = 4;
 
@@ -23,6 +23,10 @@ struct Case {
 
 impl Case {
     fn new(config: Value, input: &Signal) -> Case {
+        Case::of_rows(8, config, input)
+    }
+
+    fn of_rows(batch: usize, config: Value, input: &Signal) -> Case {
         let name = config.to_string();
         let config: ModelConfig = serde_json::from_value(config).expect(&name);
         let names = (0..CLASSES).map(|class| class.to_string()).collect();
@@ -34,7 +38,7 @@ impl Case {
         };
         let mut parameters = Parameters::new(5, DType::F32, &sconce_ops::device::for_tests());
         let network = config.build(&mut parameters, input, &targets);
-        let shape = [&[8], &input.shape[..]].concat();
+        let shape = [&[batch], &input.shape[..]].concat();
         let count: usize = shape.iter().product();
         let mut stream = random::stream(3, "inputs", 0, 0);
         let inputs = match input.content {
@@ -52,9 +56,9 @@ impl Case {
             }
         };
         let rows = if is_text {
-            vec![8, input.shape[0]]
+            vec![batch, input.shape[0]]
         } else {
-            vec![8]
+            vec![batch]
         };
         let count: usize = rows.iter().product();
         let targets = (0..count).map(|row| (row * 5 % CLASSES) as u32);
@@ -169,6 +173,93 @@ fn cases() -> Vec<Case> {
             &Signal::tokens(6, CLASSES),
         ),
     ]
+}
+
+/// Listens at every module, so that its inputs and outputs are kept as they are.
+struct Everywhere;
+
+impl Taps for Everywhere {
+    fn listens(&mut self, _module: &ModuleInfo) -> bool {
+        true
+    }
+
+    fn enter(&mut self, _module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>> {
+        assert_ne!(input.dtype(), DType::BF16);
+        Ok(Some(input.clone()))
+    }
+
+    fn leave(&mut self, _module: &ModuleInfo, _input: &Tensor, output: Tensor) -> Result<Tensor> {
+        assert_eq!(output.dtype(), DType::F32);
+        Ok(output)
+    }
+}
+
+impl Case {
+    /// The bits of all gradients with rounded products, and the bytes that were kept for them.
+    fn kept(&self, taps: Option<&mut dyn Taps>) -> (Vec<Vec<u32>>, usize) {
+        let _rounded = ops::rounded_products(true);
+        let recording = ops::record();
+        let mut pass = Pass::training();
+        if let Some(taps) = taps {
+            pass = pass.with_taps(taps);
+        }
+        let outputs = self.network.forward(&self.inputs, &mut pass);
+        let loss = cross_entropy(&outputs.expect("outputs"), &self.targets).expect("a loss");
+        let bytes = ops::recorded_bytes();
+        let store = ops::backward(&loss, 1.0).expect("gradients");
+        drop(recording);
+        let bits = |(name, var): (&str, &Var)| {
+            let gradient = store.get(var).expect(name).flatten_all();
+            let numbers = gradient.and_then(|it| it.to_vec1::<f32>()).expect(name);
+            numbers.into_iter().map(f32::to_bits).collect()
+        };
+        (self.variables().into_iter().map(bits).collect(), bytes)
+    }
+}
+
+#[test]
+fn what_is_kept_rounded_takes_less_memory_and_changes_no_bit() {
+    let images = Signal::numbers([3, 16, 16]);
+    let mlp =
+        |activation: &str| json!({"kind": "mlp", "hidden": [32, 48, 16], "activation": activation});
+    let gpt = |more: &[(&str, Value)]| {
+        let mut config =
+            json!({"kind": "gpt", "layers": 2, "width": 32, "heads": 2, "init_std": 0.2});
+        for (key, value) in more {
+            config[*key] = value.clone();
+        }
+        Case::new(config, &Signal::tokens(20, CLASSES))
+    };
+    // How much of the memory there may be: what only products read is halved, and blocks that are computed again keep little.
+    let cases = [
+        (0.95, Case::of_rows(16, mlp("relu"), &images)),
+        (0.95, Case::of_rows(16, mlp("gelu"), &images)),
+        (
+            0.85,
+            Case::new(
+                json!({"kind": "vit", "width": 32, "heads": 2, "layers": 2, "patch": 4}),
+                &images,
+            ),
+        ),
+        (0.85, gpt(&[])),
+        (
+            0.85,
+            gpt(&[("norm", json!("rms")), ("activation", json!("silu"))]),
+        ),
+        (0.95, gpt(&[("positions", json!("rotary"))])),
+        (1.0, gpt(&[("dropout", json!(0.1))])),
+        (1.0, gpt(&[("recompute", json!(true))])),
+    ];
+    for (most, case) in cases {
+        let (bits, bytes) = case.kept(None);
+        let (expected, all) = case.kept(Some(&mut Everywhere));
+        assert!(bits == expected, "other bits: {}", case.name);
+        assert!(
+            !ops::rounds_products() || (bytes as f64) <= most * all as f64,
+            "{bytes} of {all} bytes: {}",
+            case.name
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! How an operation is computed: by our kernels for the CPU, by those for its device, or composed of candle's operations; and in which
-//! type (`autocast`) or with which rounding (`rounded_products`).
+//! type (`autocast`), with which rounding (`rounded_products`), and how outputs are kept (`rounded_outputs`).
 
 pub(super) mod autocast;
+pub(super) mod rounded_outputs;
 pub(super) mod rounded_products;
 
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! Products whose factors are rounded to `bf16` by our kernels for the CPU.
 //!
-//! While it is [asked for](rounded_products), what is multiplied is rounded, in both passes, and added up in `f32`; all tensors stay
-//! `f32`. So it is in linear layers of at least 16 rows, inputs and outputs, in attention, and in convolutions without a matrix of
+//! While it is [asked for](rounded_products), what is multiplied is rounded, in both passes, and added up in `f32`; tensors stay
+//! `f32`, but for those [kept rounded](super::rounded_outputs). So it is in linear layers of at least 16 rows, inputs and outputs, in attention, and in convolutions without a matrix of
 //! windows: 1 × 1, and those that neither Winograd's algorithm nor a kernel for depthwise ones computes. Processors that have an
 //! instruction for it (AVX-512 BF16) multiply twice as fast so; others with AVX2 give the same bits, slowly. Without AVX2 nothing is
 //! rounded.

@@ -33,6 +33,19 @@ pub(crate) fn map<T: Number>(
     )
 }
 
+/// Runs a kernel that converts elements to another type over chunks of them, in parallel.
+///
+/// The kernel hands back what it was given uninitialised, written.
+pub(crate) fn converted<From: Sync, To: Copy + Send + Sync + 'static>(
+    from: &[From],
+    kernel: impl for<'a> Fn(&[From], &'a mut [MaybeUninit<To>]) -> &'a mut [To] + Sync,
+) -> Vec<To> {
+    let memory = UninitRows::new(from.len(), 1);
+    fill_parts(schedule(from.len()), memory, |own, to| {
+        kernel(&from[own.clone()], to)
+    })
+}
+
 /// Runs a kernel that leaves something in place of `x`, like [`map`].
 pub(crate) fn map_leaving<T: Number>(
     x: &mut [T],

@@ -40,7 +40,7 @@ mod products;
 mod rows;
 pub mod strokes;
 
-pub(crate) use elements::{map, map_leaving};
+pub(crate) use elements::{converted, map, map_leaving};
 pub(crate) use finite::all_finite;
 pub use level::{InstructionLevel, VARIABLE, best, has_pairs, level, limit_level};
 pub use memory::fill;
@@ -51,7 +51,7 @@ pub(crate) use products::{
     BlockScratch, Blocked, Depth, FEW_ROWS, Factors, Job, LeftMatrix, Matrix, PANEL, PackedRight,
     Right, StreamedMatrix, TargetMatrix, Terms, across, add_blocked, along, has_tiles, multiply,
     multiply_all_uninit, multiply_blocked, multiply_few_rows, multiply_in_place,
-    multiply_packed_uninit, multiply_tiles, multiply_uninit, pays_in_place, transpose,
+    multiply_packed_uninit, multiply_tiles, multiply_uninit, pays_in_place, rounded, transpose,
     transpose_at, transpose_uninit, transpose_whole,
 };
 pub(crate) use rows::add_rows;

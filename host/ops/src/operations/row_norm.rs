@@ -7,6 +7,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Te
 
 use crate::autograd::aside::{hand_over, take_before};
 use crate::autograd::tape::{apply2, apply3};
+use crate::choice::rounded_outputs::KeptOutputs;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{number, sum};
 use crate::kernels::{Cursor, region};
@@ -35,6 +36,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
 struct RowNorm {
     epsilon: f64,
     centred: bool,
+    outputs: KeptOutputs,
     /// Mean and scale of each row, from the forward pass.
     rows: OnceLock<CpuStorage>,
 }
@@ -140,6 +142,7 @@ impl RowNorm {
         RowNorm {
             epsilon,
             centred,
+            outputs: KeptOutputs::asked(),
             rows: OnceLock::new(),
         }
     }
@@ -168,7 +171,7 @@ impl RowNorm {
             });
             // The forward pass runs once per operation, so nothing was set before.
             drop(self.rows.set(stored(kept)));
-            Ok((stored(y), x_layout.shape().clone()))
+            Ok((self.outputs.of(stored(y)), x_layout.shape().clone()))
         })
     }
 

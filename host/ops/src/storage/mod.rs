@@ -2,9 +2,10 @@
 //!
 //! **Parts**
 //! - [`host_copy`]: the elements of a tensor on any device, copied here and back. [`device_address`]: where they are on it.
-//! - `tables`: what was computed from sizes, kept on its device.
+//! - `halves`: elements kept as `bf16`. `tables`: what was computed from sizes, kept on its device.
 
 pub mod device_address;
+pub(super) mod halves;
 pub mod host_copy;
 pub(super) mod tables;
 

@@ -83,18 +83,36 @@ impl Attention {
 
     /// Maps (batch, length, width) to the same shape.
     pub fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
-        let mixed = match self.projections.packed(x, pass)? {
-            Some(qkv) if self.norms.is_none() && pass.cache().is_none() => {
-                let terms = self.terms(x, pass, 0)?;
-                ops::attention_with(AttentionInputs::Packed(&qkv), &terms)?
+        let mixed = match &self.projections {
+            Projections::Packed(packed) if self.norms.is_none() && pass.cache().is_none() => {
+                self.mixed_as_packed(x, packed, pass)?
             }
-            qkv => {
-                let [q, k, v] = self.projections.apart(x, qkv, self.sizes, pass)?;
+            _ => {
+                let [q, k, v] = self.projections.apart(x, self.sizes, pass)?;
                 let (q, k) = (self.normed(q, 0)?, self.normed(k, 1)?);
                 self.mixed(x, [q, k, v], pass)?
             }
         };
         self.output.adapted(&mixed, pass)
+    }
+
+    /// Attention of queries, keys and values that lie side by side, each tensor kept rounded where what reads it rounds it.
+    fn mixed_as_packed(&self, x: &Tensor, packed: &Linear, pass: &mut Pass<'_>) -> Result<Tensor> {
+        let (batch, length, _) = x.dims3()?;
+        let (of_queries, of_keys) = self.sizes.widths();
+        let terms = self.terms(x, pass, 0)?;
+        let dims = [batch, length, of_queries + 2 * of_keys];
+        let qkv = if packed.can_round_outputs() && ops::rounds_attention(&dims, &terms) {
+            ops::rounding_outputs(|| packed.forward(x))?
+        } else {
+            packed.adapted(x, pass)?
+        };
+        let mixed = || ops::attention_with(AttentionInputs::Packed(&qkv), &terms);
+        if self.output.rounds_input(batch * length) {
+            ops::rounding_outputs(mixed)
+        } else {
+            mixed()
+        }
     }
 
     /// Attention of queries, keys and values of their own, and of those in the pass's cache, if it has one.
@@ -160,6 +178,10 @@ impl Attention {
 }
 
 impl Layer for Attention {
+    fn rounds_input(&self, rows: usize) -> bool {
+        self.projections.round(rows)
+    }
+
     fn continues(&self) -> bool {
         self.sight.causal
     }

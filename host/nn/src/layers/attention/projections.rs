@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor};
 
 use super::options::{AttentionOptions, AttentionProjections, HeadSizes};
 use crate::Pass;
-use crate::layers::Linear;
+use crate::layers::{Layer, Linear};
 use crate::parameters::{self, ParameterScope};
 
 #[derive(Clone, Debug)]
@@ -36,37 +36,37 @@ impl Projections {
         }
     }
 
-    /// Queries, keys and values side by side, if one projection gives all three.
-    pub(super) fn packed(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Option<Tensor>> {
+    /// Whether they read an input of this many rows only as factors of products that round it.
+    pub(super) fn round(&self, rows: usize) -> bool {
         match self {
-            Projections::Packed(packed) => Ok(Some(packed.adapted(x, pass)?)),
-            Projections::Separate(_) => Ok(None),
+            Projections::Packed(packed) => packed.rounds_input(rows),
+            Projections::Separate(all) => {
+                all.iter().all(|projection| projection.rounds_input(rows))
+            }
         }
     }
 
-    /// Queries, keys and values, from where they lie side by side, or projected.
+    /// Queries, keys and values apart.
     pub(super) fn apart(
         &self,
         x: &Tensor,
-        packed: Option<Tensor>,
         sizes: HeadSizes,
         pass: &Pass<'_>,
     ) -> Result<[Tensor; 3]> {
         let (of_queries, of_keys) = sizes.widths();
-        match (self, packed) {
-            (Projections::Separate([query, key, value]), _) => Ok([
+        match self {
+            Projections::Separate([query, key, value]) => Ok([
                 query.adapted(x, pass)?,
                 key.adapted(x, pass)?,
                 value.adapted(x, pass)?,
             ]),
-            (Projections::Packed(_), Some(qkv)) => Ok([
-                qkv.narrow(2, 0, of_queries)?,
-                qkv.narrow(2, of_queries, of_keys)?,
-                qkv.narrow(2, of_queries + of_keys, of_keys)?,
-            ]),
-            (Projections::Packed(packed), None) => {
+            Projections::Packed(packed) => {
                 let qkv = packed.adapted(x, pass)?;
-                self.apart(x, Some(qkv), sizes, pass)
+                Ok([
+                    qkv.narrow(2, 0, of_queries)?,
+                    qkv.narrow(2, of_queries, of_keys)?,
+                    qkv.narrow(2, of_queries + of_keys, of_keys)?,
+                ])
             }
         }
     }

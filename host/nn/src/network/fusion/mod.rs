@@ -60,6 +60,11 @@ impl Fused {
         }
     }
 
+    /// Whether its outputs are those of an operation that can keep them rounded.
+    pub(crate) fn can_round_outputs(&self) -> bool {
+        matches!(self, Fused::Linear(..))
+    }
+
     pub(crate) fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         match self {
             Fused::Linear(linear, function) => linear.forward_then(x, *function),

@@ -51,6 +51,7 @@ pub(super) fn memory(tensor: &Tensor) -> (usize, usize) {
     match &*storage {
         Storage::Cpu(CpuStorage::F32(elements)) => of(elements),
         Storage::Cpu(CpuStorage::F64(elements)) => of(elements),
+        Storage::Cpu(CpuStorage::BF16(elements)) => of(elements),
         Storage::Cpu(CpuStorage::U32(elements)) => of(elements),
         Storage::Cpu(CpuStorage::I64(elements)) => of(elements),
         // Elsewhere a tensor is taken for all of its memory, which views of it share.

@@ -25,4 +25,4 @@ pub(crate) use tile::{
     Depth, LeftMatrix, PANEL, Right, Terms, has_tiles, multiply_tiles, transpose, transpose_at,
     transpose_uninit, transpose_whole,
 };
-pub(crate) use words::{across, along};
+pub(crate) use words::{across, along, rounded};

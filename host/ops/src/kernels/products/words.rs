@@ -9,7 +9,7 @@ use crate::vectorised;
 
 /// Bits of what an element becomes: rounded to the nearest, ties to even; denormal numbers become 0, and NaN is quiet.
 #[inline(always)]
-pub(super) fn rounded(number: f32) -> u32 {
+pub(crate) fn rounded(number: f32) -> u32 {
     let bits = number.to_bits();
     let high = bits >> 16;
     let size = bits & 0x7fff_ffff;

@@ -19,12 +19,14 @@ use std::mem::MaybeUninit;
 use candle_core::{CpuStorage, CustomOp1, CustomOp3, Layout, Result, Shape, Tensor};
 
 use crate::autograd::aside::hand_over;
-use crate::autograd::tape::{apply1, apply3};
+use crate::autograd::tape::{apply1, apply3, is_recording};
+use crate::choice::rounded_outputs::{KeptOutputs, is_rounded_output};
 use crate::choice::rounded_products::product_terms;
 use crate::composed;
 use crate::kernels::fill::SharedSlice;
 use crate::kernels::{Terms, UninitBuffer};
 use crate::options::AttentionTerms;
+use crate::storage::halves::whole;
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use general::GeneralAttention;
 use rotation::Turning;
@@ -70,7 +72,7 @@ pub fn attention_with(inputs: AttentionInputs<'_>, terms: &AttentionTerms) -> Re
     if sizes.keys == 0 || shape.elem_count() == 0 {
         return Tensor::zeros(shape, first.dtype(), first.device());
     }
-    if composed::is_chosen(first) {
+    if composed::is_chosen(first) && !is_rounded_output(first) {
         return match inputs {
             AttentionInputs::Packed(qkv) => composed::attention(qkv, terms),
             AttentionInputs::Separate(all) => composed::attention_of(all, terms),
@@ -80,6 +82,7 @@ pub fn attention_with(inputs: AttentionInputs<'_>, terms: &AttentionTerms) -> Re
         sizes,
         terms: terms.clone(),
         products: product_terms(),
+        kept_outputs: KeptOutputs::asked(),
     };
     match inputs {
         AttentionInputs::Packed(qkv) => apply1(&ready(qkv)?, op),
@@ -88,6 +91,15 @@ pub fn attention_with(inputs: AttentionInputs<'_>, terms: &AttentionTerms) -> Re
             apply3(&q, &k, &v, op)
         }
     }
+}
+
+/// Whether attention of queries, keys and values side by side in a tensor of these dimensions, from now on, rounds them and reads them no
+/// other way, and there will be a backward pass that reads them again.
+pub fn rounds_attention(qkv: &[usize], terms: &AttentionTerms) -> bool {
+    product_terms() == Terms::Pairs
+        && is_recording()
+        && terms.rotation.is_none()
+        && AttentionSizes::packed(qkv, (terms.heads, terms.kv_heads)).is_ok_and(tiled::pays)
 }
 
 /// A tensor whose last dimension is contiguous: itself, where it is.
@@ -103,6 +115,7 @@ struct AttentionOp {
     terms: AttentionTerms,
     /// Of the products of both passes, where they are computed by tiles.
     products: Terms,
+    kept_outputs: KeptOutputs,
 }
 
 impl AttentionOp {
@@ -129,17 +142,21 @@ impl AttentionOp {
         })
     }
 
-    fn forward(&self, [q, k, v]: [(&CpuStorage, PartLayout); 3]) -> Result<(CpuStorage, Shape)> {
-        let shape = self.sizes.output_shape();
+    fn forward(&self, parts: [(&CpuStorage, PartLayout); 3]) -> Result<(CpuStorage, Shape)> {
+        let outputs = self.outputs(parts)?;
+        Ok((self.kept_outputs.of(outputs), self.sizes.output_shape()))
+    }
+
+    fn outputs(&self, [q, k, v]: [(&CpuStorage, PartLayout); 3]) -> Result<CpuStorage> {
         if let CpuStorage::F32(_) = q.0
             && tiled::pays(self.sizes)
         {
             let parts = [part(q)?, part(k)?, part(v)?];
-            return Ok((stored(self.tiled()?.forward(parts)), shape));
+            return Ok(stored(self.tiled()?.forward(parts)));
         }
         for_floats!(q.0, T => {
             let parts = [part::<T>(q)?, part(k)?, part(v)?];
-            Ok((stored(self.general()?.forward(parts)), shape))
+            Ok(stored(self.general()?.forward(parts)))
         })
     }
 }
@@ -245,14 +262,15 @@ impl CustomOp1 for AttentionOp {
     }
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        self.forward(self.packed_parts(storage, layout))
+        self.forward(self.packed_parts(&whole(storage), layout))
     }
 
     fn bwd(&self, qkv: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
         let gradient = ready(gradient)?;
         let (guard, layout) = qkv.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
-        let parts = self.packed_parts(cpu(&guard)?, layout);
+        let qkv = whole(cpu(&guard)?);
+        let parts = self.packed_parts(&qkv, layout);
         let g = (cpu(&gradient_guard)?, gradient_layout);
         Ok(self.backward(parts, g, Form::Packed)?.pop())
     }

@@ -11,13 +11,16 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 
 use super::elementwise::KeptValues;
 use crate::autograd::aside::{hand_over, hand_over_own};
-use crate::autograd::tape::{apply2, apply3};
+use crate::autograd::tape::{apply2, apply3, is_recording};
+use crate::choice::rounded_outputs::{KeptOutputs, is_rounded_output};
 use crate::choice::rounded_products::product_terms;
 use crate::composed;
 use crate::kernels::{
-    Factors, Matrix, Terms, add_rows, map, map_leaving, multiply_all_uninit, multiply_few_rows,
+    Blocked, Factors, Matrix, Terms, add_rows, map, map_leaving, multiply_all_uninit,
+    multiply_few_rows,
 };
 use crate::options::{Function, WeightOrder};
+use crate::storage::halves::whole;
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 pub(crate) use blocked::BlockedLinear;
 pub(crate) use sizes::LinearSizes;
@@ -53,7 +56,7 @@ pub fn linear_with(
     bias: Option<&Tensor>,
     function: Option<Function>,
 ) -> Result<Tensor> {
-    if composed::is_chosen(x) {
+    if composed::is_chosen(x) && !is_rounded_output(x) {
         return composed::linear(x, (weight, order), bias, function);
     }
     let (x, weight) = (ready(x)?, ready(weight)?);
@@ -61,6 +64,7 @@ pub fn linear_with(
         order,
         function,
         terms: product_terms(),
+        kept_outputs: KeptOutputs::asked(),
         derivatives: OnceLock::new(),
     };
     match bias {
@@ -74,12 +78,29 @@ struct LinearOp {
     function: Option<Function>,
     /// Of the products of both passes.
     terms: Terms,
+    kept_outputs: KeptOutputs,
     /// The function's derivatives at its inputs, where they don't follow from its outputs.
     derivatives: OnceLock<CpuStorage>,
 }
 
+/// Whether a linear layer of these sizes, from now on, rounds its inputs and reads them no other way, and there will be a backward pass
+/// that reads them again.
+pub fn rounds_linear(rows: usize, inputs: usize, outputs: usize) -> bool {
+    product_terms() == Terms::Pairs && is_recording() && Blocked::pays(rows, inputs, outputs)
+}
+
 impl LinearOp {
     fn forward(
+        &self,
+        x: (&CpuStorage, &Layout),
+        weight: (&CpuStorage, &Layout),
+        bias: Option<(&CpuStorage, &Layout)>,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (outputs, shape) = self.outputs((&whole(x.0), x.1), weight, bias)?;
+        Ok((self.kept_outputs.of(outputs), shape))
+    }
+
+    fn outputs(
         &self,
         (x, x_layout): (&CpuStorage, &Layout),
         (weight, weight_layout): (&CpuStorage, &Layout),
@@ -183,7 +204,9 @@ impl LinearOp {
         let (weight_guard, weight_layout) = weight.storage_and_layout();
         let (y_guard, y_layout) = y.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
-        let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
+        let (x_storage, y_storage) = (whole(cpu(&x_guard)?), whole(cpu(&y_guard)?));
+        let (x_storage, y_storage) = (&*x_storage, &*y_storage);
+        let weight_storage = cpu(&weight_guard)?;
         let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims(), self.order)?;
         let LinearSizes {
             rows,
@@ -200,7 +223,7 @@ impl LinearOp {
                 numbers(weight_storage, weight_layout)?,
             );
             let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
-            let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
+            let kept = self.kept(y_storage, y_layout, g)?;
             let wanted = [weight.track_op(), x.track_op()];
             let (of_bias, [of_weight, of_x]) =
                 blocked.backward(inputs, (g, kept), wanted, has_bias);
@@ -215,7 +238,7 @@ impl LinearOp {
         }
         for_floats!(x_storage, T => {
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
-            let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
+            let kept = self.kept(y_storage, y_layout, g)?;
             let before = kept.map(|kept| {
                 map(kept.numbers(), g, |part, g, to| kept.gradients(part, g, to))
             });
