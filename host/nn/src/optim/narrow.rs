@@ -65,7 +65,8 @@ pub(super) fn distribute<T: Float>(
 }
 
 vectorised! {
-    fn run_narrow<S: Sweep, T: Float>(
+    /// Runs a sweep over elements that begin with this block.
+    pub(super) fn run_narrow<S: Sweep, T: Float>(
         sweep: &S,
         parameter: &mut [T],
         gradient: &[T],
