@@ -19,6 +19,7 @@ RECIPES = {
     "`activation-stats` each 10": {"hooks": [{"hook": "activation-stats", "config": {"every": 10}}]},
     "`ema`": {"hooks": ["ema"]},
     "`recompute`": {"model": {"recompute": True}},
+    "`moments` bf16": {"optimizer": {"moments": "bf16"}},
     "`precision` bf16": {"precision": "bf16"},
 }
 

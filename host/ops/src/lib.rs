@@ -15,7 +15,7 @@
 //! - `storage`: conversions between tensor storage and slices.
 //! - [`vectors`]: passes over all parameters, gradients or the like at once. [`measures`]: what metrics of logits are made of.
 //! - [`pieces`]: copies and sums of the gradients that ranks exchange.
-//! - [`random`]: keyed streams of random numbers.
+//! - [`random`]: keyed streams of random numbers; [`counted`]: random words in any order.
 //! - [`device`]: the CPU or a GPU, opened and asked.
 //!
 //! **Flow.** 1. An operation makes its inputs contiguous and passes them to `autograd::tape::apply1` to `apply3`, which detach
@@ -35,6 +35,7 @@
 mod autograd;
 mod choice;
 mod composed;
+pub mod counted;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod device;

@@ -291,6 +291,11 @@ impl Parameters {
         self.dtype
     }
 
+    /// Returns the seed from which entries are initialised.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Returns the device that holds the entries.
     pub fn device(&self) -> &Device {
         &self.device

@@ -1899,6 +1899,8 @@ class OptimizerSgd(TypedDict, total=False):
     kind: Literal['sgd']
     learning_rate: float
     """The learning rate, above 0."""
+    moments: Literal['f32', 'bf16']
+    """Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random."""
     momentum: float
     """The momentum, from 0 (none) to below 1."""
     nesterov: bool
@@ -1933,6 +1935,8 @@ class OptimizerAdam(TypedDict, total=False):
     kind: Literal['adam']
     learning_rate: float
     """The learning rate, above 0."""
+    moments: Literal['f32', 'bf16']
+    """Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random."""
     weight_decay: float
     """Weight decay, added to the gradient; 0 or more."""
 
@@ -1950,6 +1954,8 @@ class OptimizerAdamw(TypedDict, total=False):
     kind: Literal['adamw']
     learning_rate: float
     """The learning rate, above 0."""
+    moments: Literal['f32', 'bf16']
+    """Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random."""
     weight_decay: float
     """Weight decay, decoupled from the gradient; 0 or more."""
 
@@ -1967,6 +1973,8 @@ class OptimizerRmsprop(TypedDict, total=False):
     kind: Literal['rmsprop']
     learning_rate: float
     """The learning rate, above 0."""
+    moments: Literal['f32', 'bf16']
+    """Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random."""
     momentum: float
     """The momentum, from 0 (none) to below 1."""
     weight_decay: float
@@ -1984,6 +1992,8 @@ class OptimizerLion(TypedDict, total=False):
     kind: Literal['lion']
     learning_rate: float
     """The learning rate, above 0."""
+    moments: Literal['f32', 'bf16']
+    """Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random."""
     weight_decay: float
     """Weight decay, decoupled from the gradient; 0 or more."""
 

@@ -30,6 +30,9 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
+        /// Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random.
+        #[serde(default, skip_serializing_if = "MomentStorage::is_f32")]
+        moments: MomentStorage,
         /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
@@ -55,6 +58,9 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
+        /// Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random.
+        #[serde(default, skip_serializing_if = "MomentStorage::is_f32")]
+        moments: MomentStorage,
         /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
@@ -81,6 +87,9 @@ pub enum OptimizerConfig {
         #[serde(default = "default_weight_decay")]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
+        /// Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random.
+        #[serde(default, skip_serializing_if = "MomentStorage::is_f32")]
+        moments: MomentStorage,
         /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
@@ -110,6 +119,9 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
+        /// Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random.
+        #[serde(default, skip_serializing_if = "MomentStorage::is_f32")]
+        moments: MomentStorage,
         /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
@@ -131,10 +143,32 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
+        /// Type in which moments are kept between updates: `f32`, or `bf16`, half the memory, rounded at random.
+        #[serde(default, skip_serializing_if = "MomentStorage::is_f32")]
+        moments: MomentStorage,
         /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
+}
+
+/// Type in which an optimizer's moments are kept between updates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MomentStorage {
+    /// That of the parameters.
+    #[default]
+    F32,
+    /// 8 significant bits: half the memory, and half of its share of a checkpoint. An update computes in the parameters' type, and rounds
+    /// what it leaves up or down at random, by words of the seed, the step, the parameter and the element. CPU only.
+    Bf16,
+}
+
+impl MomentStorage {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+    fn is_f32(&self) -> bool {
+        *self == MomentStorage::F32
+    }
 }
 
 fn default_beta1() -> f64 {
@@ -162,16 +196,30 @@ fn default_weight_decay() -> f64 {
 }
 
 impl OptimizerConfig {
-    /// Returns the number of values that the optimizer keeps of each element of a parameter.
+    /// Returns the number of values of the parameter's type in whose memory the optimizer's state of an element fits.
     pub fn state_size(&self) -> u64 {
-        match self {
+        let moments: u64 = match self {
             OptimizerConfig::Sgd { momentum, .. } => u64::from(*momentum > 0.0),
             OptimizerConfig::Adam { .. } | OptimizerConfig::AdamW { .. } => 2,
             OptimizerConfig::RmsProp {
                 momentum, centered, ..
             } => 1 + u64::from(*momentum > 0.0) + u64::from(*centered),
             OptimizerConfig::Lion { .. } => 1,
+        };
+        match self.moments() {
+            MomentStorage::F32 => moments,
+            MomentStorage::Bf16 => moments.div_ceil(2),
         }
+    }
+
+    /// Returns how moments are stored.
+    pub fn moments(&self) -> MomentStorage {
+        let (OptimizerConfig::Sgd { moments, .. }
+        | OptimizerConfig::Adam { moments, .. }
+        | OptimizerConfig::AdamW { moments, .. }
+        | OptimizerConfig::RmsProp { moments, .. }
+        | OptimizerConfig::Lion { moments, .. }) = self;
+        *moments
     }
 
     /// Checks that every value is in its range; the error names the first that is not.
@@ -184,6 +232,7 @@ impl OptimizerConfig {
                 nesterov,
                 weight_decay,
                 groups,
+                ..
             } => {
                 positive("learning_rate", *learning_rate)?;
                 share("momentum", *momentum)?;
@@ -203,6 +252,7 @@ impl OptimizerConfig {
                 epsilon,
                 weight_decay,
                 groups,
+                ..
             }
             | OptimizerConfig::AdamW {
                 learning_rate,
@@ -211,6 +261,7 @@ impl OptimizerConfig {
                 epsilon,
                 weight_decay,
                 groups,
+                ..
             } => {
                 positive("learning_rate", *learning_rate)?;
                 share("beta1", *beta1)?;
@@ -224,15 +275,19 @@ impl OptimizerConfig {
                 alpha,
                 epsilon,
                 momentum,
+                centered,
                 weight_decay,
+                moments,
                 groups,
-                ..
             } => {
                 positive("learning_rate", *learning_rate)?;
                 share("alpha", *alpha)?;
                 positive("epsilon", *epsilon)?;
                 share("momentum", *momentum)?;
                 not_negative("weight_decay", *weight_decay)?;
+                if *centered && *moments == MomentStorage::Bf16 {
+                    return Err(OptimizerError::NarrowVariance);
+                }
                 groups
             }
             OptimizerConfig::Lion {
@@ -241,6 +296,7 @@ impl OptimizerConfig {
                 beta2,
                 weight_decay,
                 groups,
+                ..
             } => {
                 positive("learning_rate", *learning_rate)?;
                 share("beta1", *beta1)?;
@@ -260,10 +316,15 @@ impl OptimizerConfig {
     ///
     /// # Errors
     ///
-    /// Those of [`validate`](OptimizerConfig::validate), or if a group's pattern matches no parameter.
+    /// Those of [`validate`](OptimizerConfig::validate), or if a group's pattern matches no parameter, or moments can't be stored so on
+    /// their device.
     pub fn build(&self, parameters: &Parameters) -> Result<Box<dyn Optimizer>, OptimizerError> {
         self.validate()?;
         let groups = self.groups(parameters)?;
+        let moments = self.moments();
+        if moments == MomentStorage::Bf16 && !parameters.device().is_cpu() {
+            return Err(OptimizerError::NarrowOnDevice);
+        }
         Ok(match self {
             OptimizerConfig::Sgd {
                 learning_rate,
@@ -273,7 +334,7 @@ impl OptimizerConfig {
                 ..
             } => {
                 let sgd = Sgd::new(*learning_rate).with_momentum(*momentum, *dampening, *nesterov);
-                Box::new(sgd.with_groups(groups))
+                Box::new(sgd.with_groups(groups).with_moments(moments))
             }
             OptimizerConfig::Adam {
                 learning_rate,
@@ -283,7 +344,7 @@ impl OptimizerConfig {
                 ..
             } => {
                 let adam = Adam::new(*learning_rate).with_betas(*beta1, *beta2, *epsilon);
-                Box::new(adam.with_groups(groups))
+                Box::new(adam.with_groups(groups).with_moments(moments))
             }
             OptimizerConfig::AdamW {
                 learning_rate,
@@ -293,7 +354,7 @@ impl OptimizerConfig {
                 ..
             } => {
                 let adamw = AdamW::new(*learning_rate).with_betas(*beta1, *beta2, *epsilon);
-                Box::new(adamw.with_groups(groups))
+                Box::new(adamw.with_groups(groups).with_moments(moments))
             }
             OptimizerConfig::RmsProp {
                 learning_rate,
@@ -305,7 +366,7 @@ impl OptimizerConfig {
             } => {
                 let rmsprop = RmsProp::new(*learning_rate).with_alpha(*alpha, *epsilon);
                 let rmsprop = rmsprop.with_momentum(*momentum, *centered);
-                Box::new(rmsprop.with_groups(groups))
+                Box::new(rmsprop.with_groups(groups).with_moments(moments))
             }
             OptimizerConfig::Lion {
                 learning_rate,
@@ -314,7 +375,7 @@ impl OptimizerConfig {
                 ..
             } => {
                 let lion = Lion::new(*learning_rate).with_betas(*beta1, *beta2);
-                Box::new(lion.with_groups(groups))
+                Box::new(lion.with_groups(groups).with_moments(moments))
             }
         })
     }

@@ -18,6 +18,16 @@ pub enum OptimizerError {
     /// Nesterov momentum without momentum, or with dampening.
     #[error("`nesterov` needs a `momentum` above 0 and a `dampening` of 0")]
     Nesterov,
+    /// A variance that would be computed from rounded moments.
+    #[error(
+        "`moments` can't be `bf16` with `centered`: the variance is a small difference of two moments, and would be lost in their rounding"
+    )]
+    NarrowVariance,
+    /// Moments in `bf16` on a device that has no kernels for them.
+    #[error(
+        "`moments` can be `bf16` on a CPU alone: the kernels that step on a GPU keep them in `f32`"
+    )]
+    NarrowOnDevice,
     /// The parameter groups of the manifest do not fit the model.
     #[error(transparent)]
     Groups(#[from] GroupsError),
@@ -41,6 +51,14 @@ pub enum OptimizerError {
         found: Vec<usize>,
         /// Required shape.
         wanted: Vec<usize>,
+    },
+    /// A saved state is not of floating-point numbers.
+    #[error("the saved optimizer state `{name}` has the type {found}, must be floating-point")]
+    StateType {
+        /// Name of the state.
+        name: String,
+        /// Type of the saved state.
+        found: &'static str,
     },
     /// A saved number of steps is negative or too large.
     #[error("the saved optimizer state `{name}` must be from 0 to 2^53, found {found}")]

@@ -12,6 +12,9 @@ mod config;
 mod error;
 mod lion;
 mod moments;
+mod narrow;
+#[cfg(test)]
+mod narrow_tests;
 #[cfg(test)]
 mod reference_tests;
 mod rmsprop;
@@ -24,7 +27,7 @@ mod tests;
 use candle_core::Tensor;
 
 pub use adam::{Adam, AdamRule, AdamW};
-pub use config::OptimizerConfig;
+pub use config::{MomentStorage, OptimizerConfig};
 pub use error::OptimizerError;
 pub use lion::{Lion, LionRule};
 pub use rmsprop::{RmsProp, RmsPropRule};
@@ -92,11 +95,12 @@ pub trait Optimizer {
     /// parameter.
     fn tensor_count(&self) -> usize;
 
-    /// Returns the moments by name, e.g. `fc1.weight.exp_avg`, sharing their storage: hooks see these.
+    /// Returns the moments by name, e.g. `fc1.weight.exp_avg`, in the type in which they are stored, sharing their storage: hooks see
+    /// these.
     fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)>;
 
     /// Returns a copy of the state by name: for each parameter stepped so far, its number of steps, e.g.
-    /// `fc1.weight.step` (an i64 scalar), and its moments, e.g. `fc1.weight.exp_avg`, in its shape and type.
+    /// `fc1.weight.step` (an i64 scalar), and its moments, e.g. `fc1.weight.exp_avg`, in its shape, as they are stored.
     fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, OptimizerError>;
 
     /// Restores a result of [`state`](Optimizer::state): every name must be known and have the

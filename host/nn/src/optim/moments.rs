@@ -2,13 +2,14 @@
 
 use candle_core::{DType, Device, Tensor};
 
-use super::OptimizerError;
+use super::{MomentStorage, OptimizerError};
 use crate::parameters::Parameters;
 
 /// Moments of all parameters: for each entry of the registry, one per name.
 #[derive(Debug)]
 pub(super) struct Moments {
     names: &'static [&'static str],
+    pub(super) storage: MomentStorage,
     /// Whether a stepped parameter may lack moments, as with SGD without momentum.
     optional: bool,
     entries: Vec<ParameterMoments>,
@@ -21,7 +22,7 @@ pub(super) struct Moments {
 pub(super) struct ParameterMoments {
     /// Number of steps so far.
     pub(super) steps: u64,
-    /// Moments of the parameter's shape and type; none until first used.
+    /// Moments of the parameter's shape, in the type in which they are stored; none until first used.
     pub(super) moments: [Option<Tensor>; 3],
 }
 
@@ -30,6 +31,7 @@ impl Moments {
     pub(super) fn new(names: &'static [&'static str]) -> Moments {
         Moments {
             names,
+            storage: MomentStorage::F32,
             optional: false,
             entries: Vec::new(),
             count: 0,
@@ -60,15 +62,24 @@ impl Moments {
         parameter: &Tensor,
     ) -> candle_core::Result<&mut ParameterMoments> {
         let wanted = self.names.len();
+        let dtype = self.dtype(parameter);
         let mut fresh = 0;
         for place in self.entry(index).moments.iter_mut().take(wanted) {
             if place.is_none() {
-                *place = Some(parameter.zeros_like()?);
+                *place = Some(Tensor::zeros(parameter.shape(), dtype, parameter.device())?);
                 fresh += 1;
             }
         }
         self.count += fresh;
         Ok(self.entry(index))
+    }
+
+    /// The type in which the moments of a parameter are stored.
+    fn dtype(&self, parameter: &Tensor) -> DType {
+        match self.storage {
+            MomentStorage::F32 => parameter.dtype(),
+            MomentStorage::Bf16 => DType::BF16,
+        }
     }
 
     /// Returns the number of tensors, which grows at first steps.
@@ -117,10 +128,9 @@ impl Moments {
         state: &[(String, Tensor)],
     ) -> Result<(), OptimizerError> {
         let mut restored = Moments {
-            names: self.names,
-            optional: self.optional,
             entries: Vec::new(),
             count: 0,
+            ..*self
         };
         for (name, tensor) in state {
             restored.load_one(parameters, name, tensor)?;
@@ -147,8 +157,14 @@ impl Moments {
         let place = self.names.iter().position(|known| *known == kind);
         let place = place.ok_or_else(unknown)?;
         check_shape(name, tensor, parameter.dims())?;
+        if !tensor.dtype().is_float() {
+            return Err(OptimizerError::StateType {
+                name: name.to_owned(),
+                found: tensor.dtype().as_str(),
+            });
+        }
         let restored = tensor
-            .to_dtype(parameter.dtype())?
+            .to_dtype(self.dtype(parameter))?
             .to_device(parameter.device())?
             .contiguous()?
             .copy()?;

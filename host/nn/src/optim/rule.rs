@@ -4,7 +4,7 @@ use candle_core::Tensor;
 
 use super::moments::Moments;
 use super::sweep::{Sweep, sweep};
-use super::{Groups, Optimizer, OptimizerError, ParameterGroup};
+use super::{Groups, MomentStorage, Optimizer, OptimizerError, ParameterGroup, narrow};
 use crate::parameters::Parameters;
 
 /// An optimizer that steps each parameter by a rule; its parameter groups have the learning rates and weight decays.
@@ -65,6 +65,12 @@ impl<R> RuleOptimizer<R> {
         self.groups = groups;
         self
     }
+
+    /// Sets how moments are stored; to be called before the first step.
+    pub(super) fn with_moments(mut self, storage: MomentStorage) -> Self {
+        self.moments.storage = storage;
+        self
+    }
 }
 
 impl<R: Rule> Optimizer for RuleOptimizer<R> {
@@ -91,13 +97,17 @@ impl<R: Rule> Optimizer for RuleOptimizer<R> {
             is_first: entry.moments[0].is_none(),
         };
         let step = self.rule.sweep(&group, number);
+        let mut rounding = None;
         let entry = if self.rule.needs_moments(&group) {
+            if self.moments.storage == MomentStorage::Bf16 {
+                rounding = Some(narrow::words(parameters.seed(), parameter.name(), count));
+            }
             let entry = self.moments.state_with_moments(index, tensor);
             entry.map_err(failed)?
         } else {
             entry
         };
-        sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
+        sweep(tensor, gradient, &entry.moments, &step, rounding).map_err(failed)?;
         entry.steps = count;
         Ok(())
     }

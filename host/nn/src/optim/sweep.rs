@@ -7,11 +7,15 @@ use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Sub};
 
 use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Result, Storage, Tensor, bail};
+use half::bf16;
 #[cfg(feature = "cuda")]
 use sconce_ops::cuda::optimizers;
 use sconce_ops::kernels::fill::{Rows, Schedule, fill_parts};
 use sconce_ops::kernels::region;
+use sconce_ops::random::Stream;
 use sconce_ops::vectorised;
+
+use super::narrow::{self, NarrowSlices};
 
 /// A floating-point type of parameters.
 pub(super) trait Float:
@@ -29,6 +33,12 @@ pub(super) trait Float:
     const ZERO: Self;
     /// Converts a hyper-parameter.
     fn from_f64(value: f64) -> Self;
+    /// Converts a moment that was stored in less.
+    fn from_f32(value: f32) -> Self;
+    /// Converts a moment that is stored in less.
+    fn to_f32(self) -> f32;
+    /// The elements in a tensor of this type; none of another's.
+    fn of(elements: SliceMut<'_>) -> &mut [Self];
     /// The square root.
     fn sqrt(self) -> Self;
     /// Returns 1 for positive and −1 for negative values, and 0 or NaN unchanged.
@@ -40,6 +50,21 @@ impl Float for f32 {
 
     fn from_f64(value: f64) -> f32 {
         value as f32
+    }
+
+    fn from_f32(value: f32) -> f32 {
+        value
+    }
+
+    fn to_f32(self) -> f32 {
+        self
+    }
+
+    fn of(elements: SliceMut<'_>) -> &mut [f32] {
+        match elements {
+            SliceMut::F32(values) => values,
+            _ => &mut [],
+        }
     }
 
     fn sqrt(self) -> f32 {
@@ -62,6 +87,21 @@ impl Float for f64 {
 
     fn from_f64(value: f64) -> f64 {
         value
+    }
+
+    fn from_f32(value: f32) -> f64 {
+        f64::from(value)
+    }
+
+    fn to_f32(self) -> f32 {
+        self as f32
+    }
+
+    fn of(elements: SliceMut<'_>) -> &mut [f64] {
+        match elements {
+            SliceMut::F64(values) => values,
+            _ => &mut [],
+        }
     }
 
     fn sqrt(self) -> f64 {
@@ -98,12 +138,14 @@ pub(super) trait Sweep: Sync {
     fn kernel(&self) -> (optimizers::Rule, [f64; 8]);
 }
 
-/// Runs a sweep over the storage of a parameter and its moments.
+/// Runs a sweep over the storage of a parameter and its moments, which are of its type, or `bf16` and then rounded by the words of
+/// `rounding`.
 pub(super) fn sweep(
     parameter: &Tensor,
     gradient: &Tensor,
     moments: &[Option<Tensor>; 3],
     sweep: &impl Sweep,
+    rounding: Option<Stream>,
 ) -> Result<()> {
     if parameter.dims() != gradient.dims() {
         bail!(
@@ -128,7 +170,7 @@ pub(super) fn sweep(
         });
     }
     if !parameter.device().is_cpu() {
-        return sweep_copies(parameter, &gradient, moments, sweep);
+        return sweep_copies(parameter, &gradient, moments, sweep, rounding);
     }
     let [first, second, third] = moments;
     let (guard, layout) = gradient.storage_and_layout();
@@ -141,14 +183,12 @@ pub(super) fn sweep(
                 with_storage(Some(parameter), |parameter| match (parameter, gradient) {
                     (SliceMut::F32(parameter), CpuStorage::F32(gradient)) => {
                         let gradient = slice(gradient, layout)?;
-                        let moments = [first.f32(), second.f32(), third.f32()];
-                        distribute(sweep, parameter, gradient, moments);
+                        step(sweep, parameter, gradient, [first, second, third], rounding);
                         Ok(())
                     }
                     (SliceMut::F64(parameter), CpuStorage::F64(gradient)) => {
                         let gradient = slice(gradient, layout)?;
-                        let moments = [first.f64(), second.f64(), third.f64()];
-                        distribute(sweep, parameter, gradient, moments);
+                        step(sweep, parameter, gradient, [first, second, third], rounding);
                         Ok(())
                     }
                     (_, gradient) => {
@@ -160,12 +200,33 @@ pub(super) fn sweep(
     })
 }
 
+/// Steps the elements of a parameter, whose moments are stored as they are or rounded.
+fn step<T: Float>(
+    sweep: &impl Sweep,
+    parameter: &mut [T],
+    gradient: &[T],
+    moments: [SliceMut<'_>; 3],
+    rounding: Option<Stream>,
+) {
+    let Some(stream) = rounding else {
+        return distribute(sweep, parameter, gradient, moments.map(T::of));
+    };
+    let [first, second, _] = moments.map(SliceMut::bf16);
+    let numbers = NarrowSlices {
+        parameter,
+        gradient,
+        moments: [first, second],
+    };
+    narrow::distribute(sweep, numbers, stream);
+}
+
 /// Runs a sweep over copies on the host, where the device has no kernel for it, and copies their values back.
 fn sweep_copies(
     parameter: &Tensor,
     gradient: &Tensor,
     moments: &[Option<Tensor>; 3],
     step: &impl Sweep,
+    rounding: Option<Stream>,
 ) -> Result<()> {
     let copy = |tensor: &Tensor| tensor.detach().to_device(&Device::Cpu);
     let (new, gradient) = (copy(parameter)?, copy(gradient)?);
@@ -173,7 +234,7 @@ fn sweep_copies(
     for (place, moment) in copies.iter_mut().zip(moments) {
         *place = moment.as_ref().map(copy).transpose()?;
     }
-    sweep(&new, &gradient, &copies, step)?;
+    sweep(&new, &gradient, &copies, step, rounding)?;
     for (moment, new) in moments.iter().flatten().zip(copies.iter().flatten()) {
         overwrite(moment, new)?;
     }
@@ -245,23 +306,17 @@ fn have_same_storage(parameter: &Tensor, gradient: &Tensor) -> bool {
 }
 
 /// Elements of a contiguous tensor, or of no tensor.
-enum SliceMut<'a> {
+pub(super) enum SliceMut<'a> {
     Nothing,
+    Bf16(&'a mut [bf16]),
     F32(&'a mut [f32]),
     F64(&'a mut [f64]),
 }
 
 impl<'a> SliceMut<'a> {
-    fn f32(self) -> &'a mut [f32] {
+    fn bf16(self) -> &'a mut [bf16] {
         match self {
-            SliceMut::F32(values) => values,
-            _ => &mut [],
-        }
-    }
-
-    fn f64(self) -> &'a mut [f64] {
-        match self {
-            SliceMut::F64(values) => values,
+            SliceMut::Bf16(values) => values,
             _ => &mut [],
         }
     }
@@ -292,6 +347,7 @@ impl<W: FnOnce(SliceMut<'_>) -> Result<()>> InplaceOp1 for InPlace<W> {
 
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
         let values = match storage {
+            CpuStorage::BF16(values) => SliceMut::Bf16(slice_mut(values, layout)?),
             CpuStorage::F32(values) => SliceMut::F32(slice_mut(values, layout)?),
             CpuStorage::F64(values) => SliceMut::F64(slice_mut(values, layout)?),
             other => bail!("parameters of type {} can't be stepped", name(other)),

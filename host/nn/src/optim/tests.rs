@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Tensor};
 
-use super::{Adam, AdamW, Lion, Optimizer, OptimizerConfig, RmsProp, Sgd};
+use super::{Adam, AdamW, Lion, MomentStorage, Optimizer, OptimizerConfig, RmsProp, Sgd};
 use crate::gradients::Gradients;
 use crate::init::Init;
 use crate::parameters::Parameters;
@@ -309,6 +309,7 @@ fn a_restored_state_goes_on_with_the_same_bits() {
         dampening: 0.1,
         nesterov: false,
         weight_decay: 0.01,
+        moments: MomentStorage::F32,
         groups: Vec::new(),
     }];
     let written = [
@@ -319,6 +320,11 @@ fn a_restored_state_goes_on_with_the_same_bits() {
         r#"{"kind": "rmsprop", "learning_rate": 0.01, "centered": true}"#,
         r#"{"kind": "rmsprop", "learning_rate": 0.01, "momentum": 0.9, "centered": true}"#,
         r#"{"kind": "lion", "learning_rate": 0.01}"#,
+        r#"{"kind": "sgd", "learning_rate": 0.05, "momentum": 0.9, "moments": "bf16"}"#,
+        r#"{"kind": "adam", "learning_rate": 0.01, "moments": "bf16"}"#,
+        r#"{"kind": "adamw", "learning_rate": 0.01, "moments": "bf16"}"#,
+        r#"{"kind": "rmsprop", "learning_rate": 0.01, "momentum": 0.9, "moments": "bf16"}"#,
+        r#"{"kind": "lion", "learning_rate": 0.01, "moments": "bf16"}"#,
     ];
     let written = written.map(|json| serde_json::from_str(json).expect("a config"));
     for config in configs.into_iter().chain(written) {

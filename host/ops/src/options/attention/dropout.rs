@@ -3,11 +3,11 @@
 //! A weight's number is a function of the stream's key, the head (of all rows of the batch), the query and the key, so that it can
 //! be drawn again in the backward pass, in any order, by any number of threads.
 //!
-//! **The scheme is a promise** (held by a golden test). With the first 64 bits of the stream as key: of (head, query) `SplitMix64`'s
-//! output (Steele et al., 2014) for the state key + (head · 2³² + query + 1) · γ, as two halves `low` and `high`; of these and the
-//! key's index the 32 bits of [`dropped_word`], a mixing function by multiplication and shifts (constants by Wellons, 2018). The
-//! weight is dropped where they are less than share · 2³², rounded.
+//! **The scheme is a promise** (held by a golden test). With the first 64 bits of the stream as key, a weight's number is the word of
+//! [`counted`] with its key's index in the row (head · 2³² + query). The weight is dropped where it is less than share · 2³², rounded.
 
+use crate::counted;
+pub(crate) use crate::counted::{ROW_STEP, word as dropped_word};
 use crate::random::Stream;
 
 /// Dropout of an attention's weights: a fraction of them is 0, and the others are scaled by 1 / (1 − share).
@@ -16,12 +16,6 @@ pub struct AttentionDropout {
     share: f64,
     key: u64,
 }
-
-/// γ, added to the state for each further (head, query).
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The upper half of γ, added to the lower one of a row's words for each key.
-pub(crate) const ROW_STEP: u32 = 0x9e37_79b9;
 
 impl AttentionDropout {
     /// Drops a fraction from 0 to below 1, by the numbers of a stream.
@@ -44,22 +38,8 @@ impl AttentionDropout {
 
     /// The words (low, high) of a query of a head; heads are counted through all rows of the batch.
     pub(crate) fn row(&self, head: usize, query: usize) -> (u32, u32) {
-        let counter = ((head as u64) << 32 | query as u64).wrapping_add(1);
-        let mut z = self.key.wrapping_add(counter.wrapping_mul(GAMMA));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        (z as u32, (z >> 32) as u32)
+        counted::row(self.key, (head as u64) << 32 | query as u64)
     }
-}
-
-/// 32 random bits for a weight, from its row's words, the lower one with its key's index · [`ROW_STEP`] added.
-#[inline(always)]
-pub(crate) fn dropped_word(low: u32, high: u32) -> u32 {
-    let mut x = low;
-    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d) ^ high;
-    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
-    x ^ (x >> 16)
 }
 
 #[cfg(test)]
