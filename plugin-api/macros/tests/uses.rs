@@ -40,13 +40,14 @@ fn names(path: &str, kind: &str) -> BTreeMap<String, String> {
 }
 
 /// Requests that no metadata list: `Request::is_listed`.
-const NOT_LISTED: [&str; 6] = [
+const NOT_LISTED: [&str; 7] = [
     "swap_back",
     "listen_at_modules",
     "leave_out_point",
     "declare_metric",
     "declare_asks",
     "declare_reads",
+    "select_modules",
 ];
 
 #[test]

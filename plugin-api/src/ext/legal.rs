@@ -62,7 +62,8 @@ impl Request {
             Request::LeaveOutPoint
             | Request::DeclareMetric
             | Request::DeclareAsks
-            | Request::DeclareReads => false,
+            | Request::DeclareReads
+            | Request::SelectModules => false,
         }
     }
 

@@ -85,11 +85,13 @@ pub enum Request {
     /// It is done before the call returns. What was written is published as
     /// [`GENERATED_TEXT`](super::GENERATED_TEXT), a list of [`WrittenText`](super::WrittenText) with one for each prompt.
     Generate = 27,
+    /// At a hook's creation: of all modules, call it at those alone whose names the text has, separated by commas.
+    SelectModules = 28,
 }
 
 impl Request {
     /// All requests that this version of the API knows, in the order of their numbers.
-    pub const ALL: [Request; 27] = [
+    pub const ALL: [Request; 28] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -117,6 +119,7 @@ impl Request {
         Request::DeclareAsks,
         Request::DeclareReads,
         Request::Generate,
+        Request::SelectModules,
     ];
 
     /// Whether it is legal at a hook's creation, and nowhere else: it says something about the hook, and asks nothing of
@@ -128,6 +131,7 @@ impl Request {
                 | Request::DeclareMetric
                 | Request::DeclareAsks
                 | Request::DeclareReads
+                | Request::SelectModules
         )
     }
 
@@ -183,6 +187,7 @@ impl Request {
             Request::DeclareAsks => "declare_asks",
             Request::DeclareReads => "declare_reads",
             Request::Generate => "generate",
+            Request::SelectModules => "select_modules",
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Prototypes: the weight of a model's last layer, whose rows are directions; and what the layer before it gives.
 
-use sconce_plugin_api::Collection;
 use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::TensorMut;
+use sconce_plugin_api::{Collection, Point};
 
 use crate::collapse::length;
 use crate::losses::Rows;
@@ -138,10 +138,13 @@ pub(crate) struct ModuleOutputs {
 }
 
 impl ModuleOutputs {
-    /// Of a module, which there must be; without a name, of none.
+    /// Of a module, which there must be and is the only one that the hook listens at; without a name, of none.
     pub(crate) fn new(module: &str, setup: &Setup<'_>) -> Result<ModuleOutputs> {
-        if !module.is_empty() {
+        if module.is_empty() {
+            setup.leave_out(Point::ModuleForward);
+        } else {
             check_module("embeddings", module, setup)?;
+            setup.select_modules(&[module])?;
         }
         Ok(ModuleOutputs {
             module: module.to_owned(),

@@ -3,7 +3,6 @@
 //! Caron, Misra, Mairal, Goyal, Bojanowski and Joulin, "Unsupervised Learning of Visual Features by Contrasting Cluster Assignments", 2020.
 //! The model ends with a layer of directions and one of prototypes, without bias: their weights, which are directions as well.
 
-use sconce_plugin_api::Point;
 use sconce_plugin_api::prelude::*;
 
 use crate::learner::{Batch, Learner};
@@ -135,10 +134,7 @@ impl Hook for Swav {
         }
         setup.reads(&reads)?;
         // A teacher says itself what it has for embeddings.
-        let listens = !queues.is_empty() && teacher.is_none();
-        if !listens {
-            setup.leave_out(Point::ModuleForward);
-        }
+        let heard = if teacher.is_none() { embeddings } else { "" };
         Ok(Swav {
             loss: losses::Swav::new(SwavConfig {
                 temperature: config.temperature,
@@ -151,7 +147,7 @@ impl Hook for Swav {
             queues,
             queue_epoch: config.queue_epoch,
             is_resumed: setup.is_resumed(),
-            embeddings: ModuleOutputs::new(embeddings, setup)?,
+            embeddings: ModuleOutputs::new(heard, setup)?,
             learner: Learner::taught_by(teacher),
         })
     }
@@ -265,6 +261,7 @@ impl Hook for Swav {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::Point;
     use sconce_plugin_testing::{Failed, ScriptedRun};
     use serde_json::json;
 
@@ -298,7 +295,10 @@ mod tests {
         assert!(is_close(&first[0], 1.0) && is_close(&first[5], 0.6) && is_close(&first[7], 0.8));
         run().check_resume::<Swav>(config)?;
         let queued = json!({"prototypes": "prototypes", "embeddings": "directions", "queue": 7});
+        assert_eq!(seen.called(Point::ModuleForward), 0);
         let seen = run().drive::<Swav>(queued.clone())?;
+        // At one of two modules.
+        assert_eq!(seen.called(Point::ModuleForward), 12);
         for queue in ["swav.queue.0", "swav.queue.1"] {
             let pushed = seen.changes().iter().filter(|one| one.name == queue);
             assert_eq!(pushed.count(), 12);
