@@ -20,7 +20,7 @@ use crate::mentioned::mentioned;
 use crate::nn::Signal;
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
-use crate::task::{self, Limited, Supervised, Task};
+use crate::task::{self, OtherData, Supervised, Task};
 use crate::weights::{self, Comparison, FamilyNames, WeightsConfig};
 
 /// A program's way of creating its task.
@@ -97,7 +97,7 @@ pub fn task(
         ]));
     }
     Ok(match manifest.train.data_limits() {
-        Some(limits) => Box::new(Limited::new(task, limits)),
+        Some(limits) => Box::new(OtherData::limited(task, limits)),
         None => task,
     })
 }
