@@ -2,7 +2,8 @@
 //!
 //! The host and the test kit (`testing`) both use this table.
 
-use super::{Collection, Request};
+use super::Request;
+use crate::ext::Collection;
 use crate::{Phase, Point};
 
 impl Request {

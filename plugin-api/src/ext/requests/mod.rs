@@ -1,4 +1,19 @@
 //! `sconce.requests/1`: requests that a hook may make to the run.
+//!
+//! **Parts.** `asked`: what a request's number and text mean; `text`: those of text that the model writes. `legal`: at which mount points
+//! which are legal, and what may be changed there. `readable`: what a hook may read of a loop, beside what it asks for.
+
+mod asked;
+mod legal;
+mod readable;
+mod text;
+
+pub use asked::{Asked, check_ratio, serving_order};
+pub use legal::{
+    BEST_CHECKPOINT, KEPT_WEIGHTS, LATEST, RUN_TIMES, check_name, check_path, check_tag,
+};
+pub use readable::Readable;
+pub use text::{GENERATED_TEXT, TextRequest, WrittenText};
 
 use super::extension;
 use crate::abi::Refusal;
