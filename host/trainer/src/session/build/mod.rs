@@ -1,16 +1,25 @@
 //! Builds the task and the optimizer of a manifest.
+//!
+//! **Parts.** `adapt`: the adapters that a manifest asks for. `memory`: whether a model fits into memory, found from its shapes; `view_sizes`:
+//! whether it fits views of several sizes. `model_failure`: why a model can't be built for the data.
+
+mod adapt;
+mod memory;
+mod model_failure;
+mod view_sizes;
 
 use std::path::PathBuf;
 
 use candle_core::DType;
 
+pub use memory::{ModelUse, check_memory};
+
 use super::StartFailure;
-use super::adapt::{adapter_plan, complete_adapters, unadapted};
 use super::device::{check_device, open_device};
-use super::memory::{ModelUse, check_memory};
-use super::model_failure::{cant_be_built, inputs_of};
-use super::view_sizes::take_all_views;
+use adapt::{adapter_plan, complete_adapters, unadapted};
+use model_failure::{cant_be_built, inputs_of};
 use sconce_plugin_api::Phase;
+use view_sizes::take_all_views;
 
 use crate::adapters;
 use crate::data::Splits;
