@@ -383,6 +383,7 @@ typedef struct sconce_values_table {
 #define SCONCE_DECLARE_ASKS 25u     /* at creation; text: the only requests with this configuration, as "stop,freeze" */
 #define SCONCE_DECLARE_READS 26u    /* at creation; text: all that it reads of the loop, as "inputs,gradients" */
 #define SCONCE_GENERATE 27u         /* text: {"prompts": ["..."], "tokens": 40}; the value "generated_text" then has what the model has written */
+#define SCONCE_SELECT_MODULES 28u   /* at creation; text: the only modules at which it is called, as "fc1,fc2" */
 
 /* Requests that a hook may make to the run; the set of requests is open. */
 #define SCONCE_REQUESTS_ID "sconce.requests/1"

@@ -44,7 +44,7 @@ use crate::{
 /// tensors changed in place, where this table says, which is generated from
 /// [`Request::is_legal_at`](crate::ext::Request::is_legal_at):
 ///
-#[doc = include_str!("ext/legal.md")]
+#[doc = include_str!("ext/requests/legal.md")]
 ///
 /// # Examples
 ///

@@ -133,6 +133,17 @@ impl<'setup> Setup<'setup> {
         drop(self.ask(Request::LeaveOutPoint, f64::from(point.number()), ""));
     }
 
+    /// Has the hook called at the modules of these names alone, so that all others can be fused.
+    ///
+    /// `modules` of the manifest entry, if it is set, is used instead. A host that doesn't know the request calls the hook at all modules.
+    ///
+    /// # Errors
+    ///
+    /// If a name is not valid.
+    pub fn select_modules(&self, names: &[&str]) -> Result<()> {
+        self.ask(Request::SelectModules, 0.0, &names.join(","))
+    }
+
     /// Declares a metric that the hook publishes, or a family of metrics, as in `class/*`.
     ///
     /// It is for names that depend on the configuration; the others are in the hook's attribute, as `publishes`. A

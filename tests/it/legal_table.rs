@@ -111,7 +111,7 @@ fn the_tables_of_what_is_legal_where_are_those_of_the_code() {
     let written = fs::read_to_string(&page).expect("the page");
     let (before, rest) = written.split_once(BEGIN).expect("the mark");
     let (_, after) = rest.split_once(END).expect("the end");
-    let included = workspace().join("plugin-api/src/ext/legal.md");
+    let included = workspace().join("plugin-api/src/ext/requests/legal.md");
     for (path, expected) in [
         (page, format!("{before}{BEGIN}\n{tables}\n{END}{after}")),
         (included, tables),

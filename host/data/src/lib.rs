@@ -69,8 +69,9 @@ pub use images::image_folder::{ColourMode, ImageFolderConfig, ImageSurvey, Resiz
 pub use images::transform::ImageTransform;
 pub use images::{
     AugmentConfig, BlurConfig, ColourConfig, CropConfig, CutmixConfig, EraseConfig, Flip,
-    GreyConfig, ImageDataset, ImageTargets, Images, MeanDeviation, MixupConfig, NormaliseConfig,
-    NormaliseRule, RandAugmentConfig, RotateConfig, SolariseConfig, ViewConfig, ViewCropConfig,
+    GreyConfig, ImageDataset, ImageOptions, ImageTargets, Images, MeanDeviation, MixupConfig,
+    NormaliseConfig, NormaliseRule, RandAugmentConfig, RotateConfig, SolariseConfig, ViewConfig,
+    ViewCropConfig,
 };
 pub use load::config::{DataConfig, IdxConfig};
 pub use load::load;

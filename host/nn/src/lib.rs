@@ -66,8 +66,8 @@ pub use layers::{Activation, Layer, Linear};
 pub use models::{ModelConfig, ModelError, SequentialConfig};
 pub use network::{Network, Residual, Sequence};
 pub use pass::{
-    KeyValueCache, ModuleInfo, NamedInputs, Pass, PassPart, PassPosition, PassSurroundings, Taps,
-    Visibility,
+    KeyValueCache, ModuleInfo, ModuleOutput, NamedInputs, Pass, PassPart, PassPosition,
+    PassSurroundings, Taps, Visibility,
 };
 pub use precision::{Precision, PrecisionScope};
 pub use running_statistics::StatisticsLog;

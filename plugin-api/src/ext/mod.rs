@@ -5,7 +5,8 @@
 //! `extension` makes everything else of the trait: the `repr(C)` table, the functions that a plugin calls, which check what it passes
 //! and call the trait, the typed client for authors' code, the messages of an isolated hook, and the declaration in `sconce.h`.
 //! A host implements the traits, for what it makes of a call's context ([`Served`]): the run's state, a hook's own process, the test
-//! kit. [`CTable`] and [`TransportTable`] are written by hand: they are not called on a run.
+//! kit. [`CTable`] and [`TransportTable`] are written by hand: they are not called on a run. What requests mean and where they are legal
+//! is in the folder of theirs.
 //!
 //! **Flow.** A plugin queries all tables when a hook is created. If the host lacks a table, the methods that need
 //! it return an error, or the plugin is refused if its hook `requires` the extension.
@@ -14,20 +15,17 @@
 //! (`src/view`) for authors. A hook's own process and the header follow (`UPDATE_EXPECT=1 cargo test -p sconce-plugin-api`
 //! writes the latter). A new extension has a line in the list of this file, too.
 
-mod asked;
 mod c;
 mod claims;
 mod device;
 mod forward;
 mod given_loss;
 mod gpu;
-mod legal;
 mod log;
 mod loss;
 mod metrics;
 mod plan;
 mod ranks;
-mod readable;
 mod requests;
 mod resume;
 mod retain;
@@ -36,7 +34,6 @@ mod screen;
 mod served;
 mod task;
 mod tensors;
-mod text;
 mod threads;
 mod transport;
 #[cfg(feature = "host")]
@@ -50,28 +47,25 @@ use std::ptr;
 
 use sconce_plugin_macros::extension;
 
-pub use asked::{Asked, check_ratio, serving_order};
 pub use c::{C_ENTRY, CPlugin, CTable};
 pub use device::DeviceAbi;
 pub use forward::{ForwardMode, why_no_forward_at, why_no_loss_at};
 pub use gpu::{GpuFiguresAbi, GpuSpanAbi};
-pub use legal::{
-    BEST_CHECKPOINT, KEPT_WEIGHTS, LATEST, RUN_TIMES, check_name, check_path, check_tag,
-};
 pub use log::Level;
 pub use metrics::MetricAbi;
 pub use ranks::{
     why_no_gather_at, why_no_loss_on_first, why_not_asked_on_first, why_not_changed_on_first,
     why_not_on_first,
 };
-pub use readable::Readable;
-pub use requests::Request;
+pub use requests::{
+    Asked, BEST_CHECKPOINT, GENERATED_TEXT, KEPT_WEIGHTS, LATEST, RUN_TIMES, Readable, Request,
+    TextRequest, WrittenText, check_name, check_path, check_ratio, check_tag, serving_order,
+};
 pub use retain::RetainedAbi;
 pub use served::Served;
 pub(crate) use served::{lent, lent_mut};
 pub use task::GroupAbi;
 pub use tensors::{Collection, TensorAbi};
-pub use text::{GENERATED_TEXT, TextRequest, WrittenText};
 pub use threads::{Part, PartAbi};
 pub use transport::TransportTable;
 pub use values::Keep;

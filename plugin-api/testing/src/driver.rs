@@ -382,6 +382,12 @@ impl Drive<'_> {
         tensors: [Option<Fake>; 4],
         is_forward: bool,
     ) -> Result<(), Leave> {
+        let selected = self.stage.requests.modules.borrow();
+        let is_selected = |names: &Vec<String>| names.iter().any(|known| known == name);
+        if !selected.as_ref().is_none_or(is_selected) {
+            return Ok(());
+        }
+        drop(selected);
         *self.stage.module.borrow_mut() = tensors;
         let payload = ModuleAbi {
             name: TextAbi::new(name),

@@ -47,6 +47,8 @@ pub(super) struct FakeRequests {
     pub(super) loss_scale: Cell<Option<f64>>,
     pub(super) accumulation: Cell<Option<u64>>,
     pub(super) left_out: RefCell<Vec<Point>>,
+    /// The modules at which the hook is called; `None`: all.
+    pub(super) modules: RefCell<Option<Vec<String>>>,
     pub(super) pending: RefCell<Vec<Asked>>,
 }
 

@@ -5,9 +5,9 @@
 
 use sconce_plugin_api::prelude::*;
 
-use crate::collapse::Watch;
-use crate::losses::{self, Rows};
-use crate::outputs::{LossGiver, check_plan};
+use crate::learner::Learner;
+use crate::losses;
+use crate::outputs::check_plan;
 use crate::teacher::{MomentumSchedule, Teacher};
 
 /// Where the predictor begins, and how the teacher follows.
@@ -36,9 +36,7 @@ fn schedule() -> MomentumSchedule {
 /// See the [module](self).
 pub(crate) struct Byol {
     loss: losses::Byol,
-    giver: LossGiver,
-    teacher: Teacher,
-    watch: Watch,
+    learner: Learner,
 }
 
 #[hook(
@@ -47,7 +45,7 @@ pub(crate) struct Byol {
     requires = ["sconce.forward/1", "sconce.given-loss/1", "sconce.vectors/1"],
     ranks = "all",
     publishes = ["output_spread"],
-    state = watch,
+    state = learner.watch,
     reads = [forward, given_loss, outputs, parameters, ranks]
 )]
 impl Hook for Byol {
@@ -56,37 +54,34 @@ impl Hook for Byol {
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         check_plan(setup, 2)?;
         let momentum = (config.momentum, config.schedule);
+        let teacher = Teacher::new(momentum, &config.projector, 2, setup)?;
         Ok(Byol {
             loss: losses::Byol::default(),
-            giver: LossGiver::default(),
-            teacher: Teacher::new(momentum, &config.projector, 2, setup)?,
-            watch: Watch::default(),
+            learner: Learner::taught_by(teacher),
         })
     }
 
     fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
-        self.teacher.begin(task)
+        self.learner.teacher.begin(task)
     }
 
     fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
-        self.teacher.look(task)
+        self.learner.teacher.look(task)
     }
 
     fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
-        let (loss, teacher) = (&mut self.loss, &mut self.teacher);
-        let compute = |task: &TaskView<'_>, outputs: Rows<'_>, _, gradient: &mut [f32]| {
-            let (theirs, width) = teacher.outputs(task)?;
-            Ok(loss.compute(outputs, Rows::new(theirs, width)?, gradient)?)
-        };
-        self.giver.give(task, &mut self.watch, compute)
+        self.learner.give(task, |batch| {
+            let theirs = batch.teacher.outputs(batch.task)?;
+            Ok(self.loss.compute(batch.outputs, theirs, batch.gradient)?)
+        })
     }
 
     fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
-        self.teacher.follow(task)
+        self.learner.teacher.follow(task)
     }
 
     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
-        self.watch.end_epoch(task, |_| None)
+        self.learner.watch.end_epoch(task, None)
     }
 
     fn after_load_checkpoint(
@@ -94,7 +89,7 @@ impl Hook for Byol {
         task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        self.teacher.begin(task)
+        self.learner.teacher.begin(task)
     }
 }
 

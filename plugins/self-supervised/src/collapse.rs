@@ -28,11 +28,11 @@ impl Watch {
     }
 
     /// At an epoch's end: publishes the mean spread, and warns once if outputs have collapsed. `constant` is the loss of outputs that
-    /// say nothing, if it is known.
+    /// say nothing, by the number of their columns, if it is known.
     pub(crate) fn end_epoch(
         &mut self,
         task: &mut AfterEpoch<'_>,
-        constant: impl FnOnce(f64) -> Option<f64>,
+        constant: Option<fn(f64) -> f64>,
     ) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
@@ -47,7 +47,9 @@ impl Watch {
         let (spread, loss, columns) = (spread / batches, loss / batches, self.columns as f64);
         task.publish_metric("output_spread", spread)?;
         let even = 1.0 / columns.sqrt();
-        let says_nothing = constant(columns).is_some_and(|it| (loss - it).abs() < 0.01 * it);
+        let says_nothing = constant
+            .map(|of| of(columns))
+            .is_some_and(|it| (loss - it).abs() < 0.01 * it);
         if (spread < LEAST * even || says_nothing) && !self.has_warned {
             self.has_warned = true;
             task.warn(format_args!(

@@ -9,12 +9,11 @@ use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
 
 use crate::clustering::{Clustering, cluster};
-use crate::collapse::Watch;
+use crate::learner::Learner;
 use crate::losses::{self, Rows, SwavConfig, balanced};
-use crate::outputs::{LossGiver, check_plan, check_temperature, table};
+use crate::outputs::{check_plan, check_temperature, table};
 use crate::prototypes::{ModuleOutputs, Prototypes};
 use crate::queue::directions;
-use crate::update_parts::UpdateParts;
 
 /// How samples are put into clusters, and clusters told.
 #[derive(Deserialize, JsonSchema)]
@@ -45,7 +44,6 @@ fn rounds() -> u32 {
 /// See the [module](self).
 pub(crate) struct DeepCluster {
     loss: losses::Clusters,
-    giver: LossGiver,
     prototypes: Prototypes,
     embeddings: ModuleOutputs,
     rounds: usize,
@@ -57,8 +55,8 @@ pub(crate) struct DeepCluster {
     bank: String,
     /// Name of the clusters: a number for each sample, -1 before it was seen.
     clusters: String,
-    watch: Watch,
-    parts: UpdateParts<(Vec<u64>, Vec<f32>)>,
+    /// With the embeddings of a batch's samples, by their indices.
+    learner: Learner<(Vec<u64>, Vec<f32>)>,
 }
 
 impl DeepCluster {
@@ -132,7 +130,7 @@ impl DeepCluster {
 
     /// Puts what the update's batches have given into the bank.
     fn keep(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
-        let batches = self.parts.gather(task)?;
+        let batches = self.learner.parts.gather(task)?;
         let width = self.embeddings.width();
         if width == 0 {
             return Ok(());
@@ -171,7 +169,7 @@ const SPREAD: SwavConfig = SwavConfig {
     requires = ["sconce.given-loss/1"],
     ranks = "all",
     publishes = ["output_spread"],
-    state = [watch, parts],
+    state = [learner.watch, learner.parts],
     reads = [given_loss, outputs, parameters, ranks, sample_indices]
 )]
 impl Hook for DeepCluster {
@@ -188,7 +186,6 @@ impl Hook for DeepCluster {
         let name = setup.name();
         Ok(DeepCluster {
             loss: losses::Clusters::new(config.temperature),
-            giver: LossGiver::default(),
             prototypes: Prototypes::new(&config.prototypes, setup)?,
             embeddings: ModuleOutputs::new(&config.embeddings, setup)?,
             rounds: config.rounds as usize,
@@ -197,8 +194,7 @@ impl Hook for DeepCluster {
             samples: samples.map_or(0, |phase| phase.samples),
             bank: format!("{name}.bank"),
             clusters: format!("{name}.clusters"),
-            watch: Watch::default(),
-            parts: UpdateParts::default(),
+            learner: Learner::alone(),
         })
     }
 
@@ -228,32 +224,22 @@ impl Hook for DeepCluster {
     }
 
     fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
-        let DeepCluster {
-            loss,
-            giver,
-            embeddings,
-            clusters,
-            watch,
-            parts,
-            ..
-        } = self;
         let indices: Vec<u64> = {
             let indices = task.sample_indices()?;
             indices.values()?.map(|index| index as u64).collect()
         };
-        let compute =
-            |task: &TaskView<'_>, outputs: Rows<'_>, samples: usize, gradient: &mut [f32]| {
-                let targets =
-                    DeepCluster::targets(task, (clusters, &indices), outputs.first(samples)?)?;
-                let targets = Rows::new(&targets, outputs.width())?;
-                let value = loss.compute(outputs, targets, gradient)?;
-                // Of the first view.
-                let (seen, width) = embeddings.rows()?;
-                let first = Rows::new(seen, width)?.first(samples)?;
-                parts.add(task, (indices, directions(first.values(), width)));
-                Ok(value)
-            };
-        giver.give(task, watch, compute)
+        self.learner.give(task, |batch| {
+            let (task, outputs) = (batch.task, batch.outputs);
+            let first = outputs.first(batch.samples)?;
+            let targets = DeepCluster::targets(task, (&self.clusters, &indices), first)?;
+            let targets = Rows::new(&targets, outputs.width())?;
+            let value = self.loss.compute(outputs, targets, batch.gradient)?;
+            // Of the first view.
+            let seen = self.embeddings.rows()?.first(batch.samples)?;
+            let seen = directions(seen.values(), seen.width());
+            batch.parts.add(task, (indices, seen));
+            Ok(value)
+        })
     }
 
     fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
@@ -262,12 +248,12 @@ impl Hook for DeepCluster {
     }
 
     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
-        self.parts.end_batch(task);
+        self.learner.parts.end_batch(task);
         Ok(())
     }
 
     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
-        self.watch.end_epoch(task, |columns| Some(columns.ln()))
+        self.learner.watch.end_epoch(task, Some(f64::ln))
     }
 }
 

@@ -12,10 +12,10 @@
 //! | `dino` | the student's distributions with the teacher's of other views, centred and sharpened |
 //! | `ibot` | as `dino` for class tokens, and masked patches with the teacher's distributions of the same patches |
 //!
-//! **Parts.** `losses`: values and gradients. `outputs`: what a batch's outputs are for them, and the loss that is given; `collapse`:
-//! whether the outputs still say something. `teacher`: an average of the parameters, and its passes; `queue`: earlier keys; `centre`: means of its outputs; `prototypes`: a last layer of
-//! directions; `clustering`: k-means;
-//! `update_parts`: what an update's batches have given, over all ranks.
+//! **Parts.** `losses`: values and gradients. `learner`: what is the same in all methods; of it `teacher`: an average of the parameters, and its
+//! passes, `update_parts`: what an update's batches have given, over all ranks, and `collapse`: whether the outputs still say something.
+//! `outputs`: the outputs as losses take them; `distillation`: options of `dino` and `ibot`; `queue`: earlier keys; `centre`: means of
+//! a teacher's outputs; `prototypes`: a last layer of directions; `clustering`: k-means.
 //!
 //! **Flow.** `before_iter`: the teacher looks at its views. `after_forward`: the loss. `after_update`: teacher, queue and centre follow.
 //! They are published tensors, so checkpoints hold them.
@@ -29,7 +29,9 @@ mod clustering;
 mod collapse;
 mod deep_cluster;
 mod dino;
+mod distillation;
 mod ibot;
+mod learner;
 pub mod losses;
 mod moco;
 mod outputs;

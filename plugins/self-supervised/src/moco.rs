@@ -5,12 +5,11 @@
 
 use sconce_plugin_api::prelude::*;
 
-use crate::collapse::Watch;
+use crate::learner::Learner;
 use crate::losses::{InfoNce, Rows};
-use crate::outputs::{LossGiver, check_plan, check_temperature};
+use crate::outputs::{check_plan, check_temperature};
 use crate::queue::{Queue, QueuePlace, directions};
 use crate::teacher::{MomentumSchedule, Teacher};
-use crate::update_parts::UpdateParts;
 
 /// How keys are made, kept and compared.
 #[derive(Deserialize, JsonSchema)]
@@ -44,13 +43,10 @@ impl Default for Config {
 /// See the [module](self).
 pub(crate) struct Moco {
     loss: InfoNce,
-    giver: LossGiver,
-    teacher: Teacher,
+    learner: Learner<Vec<f32>>,
     queue: Queue,
     /// The batch's keys, of the other view of each query's sample.
     keys: Vec<f32>,
-    watch: Watch,
-    parts: UpdateParts<Vec<f32>>,
     place: QueuePlace,
 }
 
@@ -60,7 +56,7 @@ pub(crate) struct Moco {
     requires = ["sconce.forward/1", "sconce.given-loss/1", "sconce.vectors/1"],
     ranks = "all",
     publishes = ["output_spread"],
-    state = [watch, parts, place],
+    state = [learner.watch, learner.parts, place],
     reads = [forward, given_loss, outputs, parameters, ranks]
 )]
 impl Hook for Moco {
@@ -69,62 +65,55 @@ impl Hook for Moco {
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         check_temperature("temperature", config.temperature)?;
         check_plan(setup, 2)?;
+        let teacher = Teacher::new((config.momentum, config.schedule), "", 2, setup)?;
         Ok(Moco {
             loss: InfoNce::new(config.temperature),
-            giver: LossGiver::default(),
-            teacher: Teacher::new((config.momentum, config.schedule), "", 2, setup)?,
+            learner: Learner::taught_by(teacher),
             queue: Queue::new("queue", config.queue, setup)?,
             keys: Vec::new(),
-            watch: Watch::default(),
-            parts: UpdateParts::default(),
             place: QueuePlace::default(),
         })
     }
 
     fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
-        self.teacher.begin(task)
+        self.learner.teacher.begin(task)
     }
 
     fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
-        self.teacher.look(task)
+        self.learner.teacher.look(task)
     }
 
     fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
-        let (loss, teacher, queue) = (&mut self.loss, &mut self.teacher, &self.queue);
-        let (keys, parts) = (&mut self.keys, &mut self.parts);
-        let compute = |task: &TaskView<'_>, outputs: Rows<'_>, _, gradient: &mut [f32]| {
-            let (theirs, width) = teacher.outputs(task)?;
-            let (first, second) = theirs.split_at(theirs.len() / 2);
-            keys.clear();
-            keys.extend_from_slice(second);
-            keys.extend_from_slice(first);
-            let queued = queue.keys(task, width)?;
-            let value = loss.compute(
-                outputs,
-                Rows::new(keys, width)?,
-                Rows::new(&queued, width)?,
-                gradient,
-            )?;
-            parts.add(task, directions(theirs, width));
+        self.learner.give(task, |batch| {
+            let theirs = batch.teacher.outputs(batch.task)?;
+            let (values, width) = (theirs.values(), theirs.width());
+            let (first, second) = values.split_at(values.len() / 2);
+            self.keys.clear();
+            self.keys.extend_from_slice(second);
+            self.keys.extend_from_slice(first);
+            let keys = Rows::new(&self.keys, width)?;
+            let queued = self.queue.keys(batch.task, width)?;
+            let queued = Rows::new(&queued, width)?;
+            let value = (self.loss).compute(batch.outputs, keys, queued, batch.gradient)?;
+            batch.parts.add(batch.task, directions(values, width));
             Ok(value)
-        };
-        self.giver.give(task, &mut self.watch, compute)
+        })
     }
 
     fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
-        self.teacher.follow(task)?;
-        let keys = self.parts.gather(task)?;
-        let width = self.teacher.width();
+        self.learner.teacher.follow(task)?;
+        let keys = self.learner.parts.gather(task)?;
+        let width = self.learner.teacher.width();
         self.queue.push(&mut self.place, task, &keys, width)
     }
 
     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
-        self.parts.end_batch(task);
+        self.learner.parts.end_batch(task);
         Ok(())
     }
 
     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
-        self.watch.end_epoch(task, |_| None)
+        self.learner.watch.end_epoch(task, None)
     }
 
     fn after_load_checkpoint(
@@ -132,7 +121,7 @@ impl Hook for Moco {
         task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        self.teacher.begin(task)
+        self.learner.teacher.begin(task)
     }
 }
 

@@ -1,41 +1,9 @@
-//! The outputs of a batch as the losses take them, and the loss that a hook gives of them.
+//! The outputs of a batch as the losses take them, and checks of what a method needs.
 
 use std::borrow::Cow;
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::Tensor;
-
-use crate::collapse::Watch;
-use crate::losses::Rows;
-
-/// Gives the loss of each batch; keeps the memory of its gradient.
-#[derive(Default)]
-pub(crate) struct LossGiver {
-    gradient: Vec<f32>,
-}
-
-impl LossGiver {
-    /// Gives the loss that `compute` returns, for the outputs and the number of samples, with the gradient that it writes.
-    pub(crate) fn give(
-        &mut self,
-        task: &mut AfterForward<'_>,
-        watch: &mut Watch,
-        compute: impl FnOnce(&TaskView<'_>, Rows<'_>, usize, &mut [f32]) -> Result<f64>,
-    ) -> Result<()> {
-        check_phase(task)?;
-        let samples = usize::try_from(task.batch_size()).unwrap_or(usize::MAX);
-        let outputs = task.outputs()?;
-        let (values, width) = table(&outputs)?;
-        let rows = Rows::new(&values, width)?;
-        self.gradient.clear();
-        self.gradient.resize(values.len(), 0.0);
-        let value = compute(task, rows, samples, &mut self.gradient)?;
-        if !task.ranks().is_repeated() {
-            watch.note(&values, width, value);
-        }
-        task.set_loss(value, &self.gradient)
-    }
-}
 
 /// Refuses a batch that is not one of training.
 pub(crate) fn check_phase(task: &TaskView<'_>) -> Result<()> {

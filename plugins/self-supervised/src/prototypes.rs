@@ -3,8 +3,10 @@
 use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::TensorMut;
+use sconce_plugin_api::{Collection, Point};
 
 use crate::collapse::length;
+use crate::losses::Rows;
 use crate::outputs::table;
 use crate::teacher::Teacher;
 
@@ -54,12 +56,31 @@ impl Prototypes {
         normalise(&mut weight)
     }
 
-    /// Divides each of a teacher's by its length.
+    /// Those of the teacher, or without one the model's, row by row; and their width.
+    pub(crate) fn values(
+        &self,
+        task: &TaskView<'_>,
+        teacher: &Teacher,
+    ) -> Result<(Vec<f32>, usize)> {
+        let weight = if teacher.is_none() {
+            task.tensors(Collection::Parameters).named(&self.weight)?
+        } else {
+            let member = teacher.member(&self.weight);
+            task.tensors(Collection::Published).named(&member)?
+        };
+        let (values, width) = table(&weight)?;
+        Ok((values.into_owned(), width))
+    }
+
+    /// Divides each of the teacher's, if there is one, by its length.
     pub(crate) fn normalise_published(
         &self,
         task: &mut At<'_, impl ChangesParameters>,
         teacher: &Teacher,
     ) -> Result<()> {
+        if teacher.is_none() {
+            return Ok(());
+        }
         let mut weight = task.published_tensor_mut(&teacher.member(&self.weight))?;
         normalise(&mut weight)
     }
@@ -117,10 +138,13 @@ pub(crate) struct ModuleOutputs {
 }
 
 impl ModuleOutputs {
-    /// Of a module, which there must be; without a name, of none.
+    /// Of a module, which there must be and is the only one that the hook listens at; without a name, of none.
     pub(crate) fn new(module: &str, setup: &Setup<'_>) -> Result<ModuleOutputs> {
-        if !module.is_empty() {
+        if module.is_empty() {
+            setup.leave_out(Point::ModuleForward);
+        } else {
             check_module("embeddings", module, setup)?;
+            setup.select_modules(&[module])?;
         }
         Ok(ModuleOutputs {
             module: module.to_owned(),
@@ -146,15 +170,15 @@ impl ModuleOutputs {
         Ok(())
     }
 
-    /// Rows of a width.
-    pub(crate) fn rows(&self) -> Result<(&[f32], usize)> {
+    /// Those of the batch.
+    pub(crate) fn rows(&self) -> Result<Rows<'_>> {
         if self.width == 0 {
             bail!(
                 "the module `{}` has not computed in this batch",
                 self.module
             );
         }
-        Ok((&self.values, self.width))
+        Ok(Rows::new(&self.values, self.width)?)
     }
 
     /// Columns of its outputs; 0 before the first.

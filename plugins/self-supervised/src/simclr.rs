@@ -4,9 +4,9 @@
 
 use sconce_plugin_api::prelude::*;
 
-use crate::collapse::Watch;
-use crate::losses::{NtXent, Rows};
-use crate::outputs::{LossGiver, check_plan, check_temperature};
+use crate::learner::Learner;
+use crate::losses::NtXent;
+use crate::outputs::{check_plan, check_temperature};
 
 /// How sharply views are told apart.
 #[derive(Deserialize, JsonSchema)]
@@ -26,8 +26,7 @@ impl Default for Config {
 /// See the [module](self).
 pub(crate) struct SimClr {
     loss: NtXent,
-    giver: LossGiver,
-    watch: Watch,
+    learner: Learner,
 }
 
 #[hook(
@@ -36,7 +35,7 @@ pub(crate) struct SimClr {
     requires = ["sconce.given-loss/1"],
     ranks = "all",
     publishes = ["output_spread"],
-    state = watch,
+    state = learner.watch,
     reads = [given_loss, outputs, ranks]
 )]
 impl Hook for SimClr {
@@ -47,21 +46,18 @@ impl Hook for SimClr {
         check_plan(setup, 2)?;
         Ok(SimClr {
             loss: NtXent::new(config.temperature),
-            giver: LossGiver::default(),
-            watch: Watch::default(),
+            learner: Learner::alone(),
         })
     }
 
     fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
-        let loss = &mut self.loss;
-        let compute = |_: &TaskView<'_>, outputs: Rows<'_>, _, gradient: &mut [f32]| {
-            Ok(loss.compute(outputs, gradient)?)
-        };
-        self.giver.give(task, &mut self.watch, compute)
+        self.learner.give(task, |batch| {
+            Ok(self.loss.compute(batch.outputs, batch.gradient)?)
+        })
     }
 
     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
-        self.watch.end_epoch(task, |_| None)
+        self.learner.watch.end_epoch(task, None)
     }
 }
 

@@ -3,17 +3,14 @@
 //! Caron, Misra, Mairal, Goyal, Bojanowski and Joulin, "Unsupervised Learning of Visual Features by Contrasting Cluster Assignments", 2020.
 //! The model ends with a layer of directions and one of prototypes, without bias: their weights, which are directions as well.
 
-use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{Collection, Point};
 
-use crate::collapse::Watch;
+use crate::learner::{Batch, Learner};
 use crate::losses::{self, Rows, SwavConfig, scores};
-use crate::outputs::{LossGiver, check_plan, check_temperature, table};
+use crate::outputs::{check_plan, check_temperature};
 use crate::prototypes::{ModuleOutputs, Prototypes};
 use crate::queue::{Queue, QueuePlace};
 use crate::teacher::{MomentumSchedule, Teacher};
-use crate::update_parts::UpdateParts;
 
 /// How views are assigned to prototypes and predicted.
 #[derive(Deserialize, JsonSchema)]
@@ -76,8 +73,6 @@ fn queue_epoch() -> u64 {
 /// See the [module](self).
 pub(crate) struct Swav {
     loss: losses::Swav,
-    giver: LossGiver,
-    teacher: Option<Teacher>,
     prototypes: Prototypes,
     assigned_views: usize,
     /// Of each assigned view, if there are any; and the embeddings for them.
@@ -85,46 +80,9 @@ pub(crate) struct Swav {
     queue_epoch: u64,
     is_resumed: bool,
     embeddings: ModuleOutputs,
-    watch: Watch,
-    /// Embeddings of assigned views.
-    parts: UpdateParts<Vec<f32>>,
+    /// With embeddings of assigned views.
+    learner: Learner<Vec<f32>>,
     places: Vec<QueuePlace>,
-}
-
-impl Swav {
-    /// Parameters of the teacher, or of the model.
-    fn prototypes_of(
-        prototypes: &Prototypes,
-        teacher: Option<&Teacher>,
-        task: &TaskView<'_>,
-    ) -> Result<(Vec<f32>, usize)> {
-        let weight = match teacher {
-            Some(teacher) => task
-                .tensors(Collection::Published)
-                .named(&teacher.member(prototypes.weight()))?,
-            None => task
-                .tensors(Collection::Parameters)
-                .named(prototypes.weight())?,
-        };
-        let (values, width) = table(&weight)?;
-        Ok((values.into_owned(), width))
-    }
-
-    /// Divides prototypes by their lengths, the teacher's as well.
-    fn normalise(&self, task: &mut At<'_, impl ChangesParameters>) -> Result<()> {
-        self.prototypes.normalise(task)?;
-        match &self.teacher {
-            Some(teacher) => self.prototypes.normalise_published(task, teacher),
-            None => Ok(()),
-        }
-    }
-
-    fn begin(&mut self, task: &mut At<'_, impl ChangesParameters>) -> Result<()> {
-        match &mut self.teacher {
-            Some(teacher) => teacher.begin(task),
-            None => Ok(()),
-        }
-    }
 }
 
 #[hook(
@@ -133,7 +91,7 @@ impl Swav {
     requires = ["sconce.forward/1", "sconce.given-loss/1", "sconce.vectors/1"],
     ranks = "all",
     publishes = ["output_spread"],
-    state = [watch, parts, places],
+    state = [learner.watch, learner.parts, places],
     reads = [forward, given_loss, outputs, parameters, ranks]
 )]
 impl Hook for Swav {
@@ -157,11 +115,13 @@ impl Hook for Swav {
                 bail!("a `queue` needs the name of the layer before the prototypes: `embeddings`")
             }
         };
-        let teacher = config.momentum.map(|momentum| {
-            let momentum = (momentum, MomentumSchedule::Constant);
-            Teacher::new(momentum, embeddings, views, setup)
-        });
-        let teacher = teacher.transpose()?;
+        let teacher = match config.momentum {
+            Some(momentum) => {
+                let momentum = (momentum, MomentumSchedule::Constant);
+                Teacher::new(momentum, embeddings, views, setup)?
+            }
+            None => Teacher::none(),
+        };
         let queues = match config.queue {
             0 => Vec::new(),
             size => (0..views)
@@ -169,32 +129,26 @@ impl Hook for Swav {
                 .collect::<Result<_>>()?,
         };
         let mut reads = vec!["given_loss", "outputs", "parameters", "ranks"];
-        if teacher.is_some() {
+        if !teacher.is_none() {
             reads.push("forward");
         }
         setup.reads(&reads)?;
         // A teacher says itself what it has for embeddings.
-        let listens = !queues.is_empty() && teacher.is_none();
-        if !listens {
-            setup.leave_out(Point::ModuleForward);
-        }
+        let heard = if teacher.is_none() { embeddings } else { "" };
         Ok(Swav {
             loss: losses::Swav::new(SwavConfig {
                 temperature: config.temperature,
                 epsilon: config.epsilon,
                 iterations: config.rounds as usize,
             }),
-            giver: LossGiver::default(),
-            teacher,
             prototypes: Prototypes::new(&config.prototypes, setup)?,
             assigned_views: views as usize,
             places: queues.iter().map(|_| QueuePlace::default()).collect(),
             queues,
             queue_epoch: config.queue_epoch,
             is_resumed: setup.is_resumed(),
-            embeddings: ModuleOutputs::new(embeddings, setup)?,
-            watch: Watch::default(),
-            parts: UpdateParts::default(),
+            embeddings: ModuleOutputs::new(heard, setup)?,
+            learner: Learner::taught_by(teacher),
         })
     }
 
@@ -204,15 +158,12 @@ impl Hook for Swav {
         if !self.is_resumed {
             self.prototypes.normalise(task)?;
         }
-        self.begin(task)
+        self.learner.teacher.begin(task)
     }
 
     fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         self.embeddings.clear();
-        match &self.teacher {
-            Some(teacher) => teacher.look(task),
-            None => Ok(()),
-        }
+        self.learner.teacher.look(task)
     }
 
     fn module_forward(&mut self, task: &mut ModuleForward<'_>, module: &Module<'_>) -> Result<()> {
@@ -220,73 +171,63 @@ impl Hook for Swav {
     }
 
     fn after_forward(&mut self, task: &mut AfterForward<'_>) -> Result<()> {
-        let Swav {
-            loss,
-            giver,
-            teacher,
-            prototypes,
-            queues,
-            embeddings,
-            watch,
-            parts,
-            places,
-            ..
-        } = self;
-        let (assigned, queue_epoch) = (self.assigned_views, self.queue_epoch);
-        let compute =
-            |task: &TaskView<'_>, outputs: Rows<'_>, samples: usize, gradient: &mut [f32]| {
-                let (columns, count) = (outputs.width(), samples * assigned);
-                if queues.is_empty() {
-                    let of_assigned = match teacher {
-                        Some(teacher) => {
-                            let (theirs, width) = teacher.outputs(task)?;
-                            Rows::new(theirs, width)?
-                        }
-                        None => outputs.first(count)?,
-                    };
-                    let none = Rows::new(&[], columns)?;
-                    return Ok(loss.compute(outputs, (of_assigned, none), samples, gradient)?);
-                }
-                let (weight, width) = Swav::prototypes_of(prototypes, teacher.as_ref(), task)?;
-                let weight = Rows::new(&weight, width)?;
-                let of_teacher;
-                let (seen, of_assigned) = if let Some(teacher) = teacher {
-                    let (theirs, width) = teacher.outputs(task)?;
-                    let seen = Rows::new(theirs, width)?;
-                    of_teacher = scores(seen, weight)?;
-                    (seen, Rows::new(&of_teacher, columns)?)
+        self.learner.give(task, |batch| {
+            let Batch {
+                task,
+                outputs,
+                samples,
+                gradient,
+                teacher,
+                parts,
+            } = batch;
+            let (columns, count) = (outputs.width(), samples * self.assigned_views);
+            if self.queues.is_empty() {
+                let of_assigned = if teacher.is_none() {
+                    outputs.first(count)?
                 } else {
-                    let (seen, width) = embeddings.rows()?;
-                    (Rows::new(seen, width)?.first(count)?, outputs.first(count)?)
+                    teacher.outputs(task)?
                 };
-                let mut of_queue = Vec::new();
-                if task.epoch() + 1 >= queue_epoch && places.iter().all(QueuePlace::is_full) {
-                    for queue in &*queues {
-                        let keys = queue.keys(task, width)?;
-                        of_queue.extend(scores(Rows::new(&keys, width)?, weight)?);
-                    }
-                }
-                let of_queue = Rows::new(&of_queue, columns)?;
-                let value = loss.compute(outputs, (of_assigned, of_queue), samples, gradient)?;
-                parts.add(task, seen.values().to_vec());
-                Ok(value)
+                let assigned = (of_assigned, Rows::new(&[], columns)?);
+                return Ok(self.loss.compute(outputs, assigned, samples, gradient)?);
+            }
+            let (weight, width) = self.prototypes.values(task, teacher)?;
+            let weight = Rows::new(&weight, width)?;
+            let of_teacher;
+            let (seen, of_assigned) = if teacher.is_none() {
+                (self.embeddings.rows()?.first(count)?, outputs.first(count)?)
+            } else {
+                let seen = teacher.outputs(task)?;
+                of_teacher = scores(seen, weight)?;
+                (seen, Rows::new(&of_teacher, columns)?)
             };
-        giver.give(task, watch, compute)
+            let mut of_queue = Vec::new();
+            if task.epoch() + 1 >= self.queue_epoch && self.places.iter().all(QueuePlace::is_full) {
+                for queue in &self.queues {
+                    let keys = queue.keys(task, width)?;
+                    of_queue.extend(scores(Rows::new(&keys, width)?, weight)?);
+                }
+            }
+            let assigned = (of_assigned, Rows::new(&of_queue, columns)?);
+            let value = self.loss.compute(outputs, assigned, samples, gradient)?;
+            parts.add(task, seen.values().to_vec());
+            Ok(value)
+        })
     }
 
     fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
-        if let Some(teacher) = &mut self.teacher {
-            teacher.follow(task)?;
-        }
-        self.normalise(task)?;
+        let teacher = &mut self.learner.teacher;
+        teacher.follow(task)?;
+        self.prototypes.normalise(task)?;
+        self.prototypes.normalise_published(task, teacher)?;
         if self.queues.is_empty() {
             return Ok(());
         }
-        let width = match &self.teacher {
-            Some(teacher) => teacher.width(),
-            None => self.embeddings.width(),
+        let width = if teacher.is_none() {
+            self.embeddings.width()
+        } else {
+            teacher.width()
         };
-        let batches = self.parts.gather(task)?;
+        let batches = self.learner.parts.gather(task)?;
         let views = self.queues.len();
         for (view, (queue, place)) in self.queues.iter().zip(&mut self.places).enumerate() {
             // Of each batch, a view's part of the rows.
@@ -301,12 +242,12 @@ impl Hook for Swav {
     }
 
     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
-        self.parts.end_batch(task);
+        self.learner.parts.end_batch(task);
         Ok(())
     }
 
     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
-        self.watch.end_epoch(task, |columns| Some(columns.ln()))
+        self.learner.watch.end_epoch(task, Some(f64::ln))
     }
 
     fn after_load_checkpoint(
@@ -314,12 +255,13 @@ impl Hook for Swav {
         task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        self.begin(task)
+        self.learner.teacher.begin(task)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::Point;
     use sconce_plugin_testing::{Failed, ScriptedRun};
     use serde_json::json;
 
@@ -353,7 +295,10 @@ mod tests {
         assert!(is_close(&first[0], 1.0) && is_close(&first[5], 0.6) && is_close(&first[7], 0.8));
         run().check_resume::<Swav>(config)?;
         let queued = json!({"prototypes": "prototypes", "embeddings": "directions", "queue": 7});
+        assert_eq!(seen.called(Point::ModuleForward), 0);
         let seen = run().drive::<Swav>(queued.clone())?;
+        // At one of two modules.
+        assert_eq!(seen.called(Point::ModuleForward), 12);
         for queue in ["swav.queue.0", "swav.queue.1"] {
             let pushed = seen.changes().iter().filter(|one| one.name == queue);
             assert_eq!(pushed.count(), 12);

@@ -10,19 +10,22 @@ use sconce_plugin_api::moment::ChangesParameters;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::{Collection, ForwardMode, ForwardPass, Vectors};
 
+use crate::losses::{Rows, Tokens};
 use crate::outputs::{table, tokens};
 
 /// How the teacher follows the student.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum MomentumSchedule {
     /// By the same momentum in all updates.
+    #[default]
     Constant,
     /// By a momentum that rises to 1 at the end of the run, along half a cosine.
     Cosine,
 }
 
-/// The teacher of one hook.
+/// The teacher of one hook, if it has one.
+#[derive(Default)]
 pub(crate) struct Teacher {
     /// Name of the set.
     set: String,
@@ -75,6 +78,16 @@ impl Teacher {
         })
     }
 
+    /// No teacher: it sees no views.
+    pub(crate) fn none() -> Teacher {
+        Teacher::default()
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_none(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Name of its tensor for a parameter.
     pub(crate) fn member(&self, parameter: &str) -> String {
         format!("{}/{parameter}", self.set)
@@ -82,6 +95,9 @@ impl Teacher {
 
     /// Publishes a copy of the parameters, unless a checkpoint had the teacher.
     pub(crate) fn begin(&mut self, task: &mut At<'_, impl ChangesParameters>) -> Result<()> {
+        if self.is_none() {
+            return Ok(());
+        }
         let parameters = task.parameters().filter(|parameter| !parameter.is_buffer());
         let names: Vec<String> = parameters.map(|one| one.name().to_owned()).collect();
         let members: Vec<String> = names.iter().map(|name| self.member(name)).collect();
@@ -125,8 +141,8 @@ impl Teacher {
         Ok(())
     }
 
-    /// What it said of the batch: rows of a width, one view after the other.
-    pub(crate) fn outputs(&mut self, task: &TaskView<'_>) -> Result<(&[f32], usize)> {
+    /// What it said of the batch, one view after the other.
+    pub(crate) fn outputs(&mut self, task: &TaskView<'_>) -> Result<Rows<'_>> {
         self.outputs.clear();
         for name in &self.names {
             let outputs = task.tensors(Collection::Published).named(name)?;
@@ -134,12 +150,11 @@ impl Teacher {
             self.outputs.extend_from_slice(&values);
             self.width = width;
         }
-        Ok((&self.outputs, self.width))
+        Ok(Rows::new(&self.outputs, self.width)?)
     }
 
-    /// What it said of the batch's class tokens and patches: rows of a width, so many positions for each sample, one view after the other;
-    /// the number of positions, and the width.
-    pub(crate) fn tokens(&mut self, task: &TaskView<'_>) -> Result<(&[f32], [usize; 2])> {
+    /// What it said of the batch's class tokens and patches, one view after the other.
+    pub(crate) fn tokens(&mut self, task: &TaskView<'_>) -> Result<Tokens<'_>> {
         self.outputs.clear();
         let mut positions = 0;
         for name in &self.names {
@@ -148,7 +163,8 @@ impl Teacher {
             self.outputs.extend_from_slice(&values);
             [positions, self.width] = sizes;
         }
-        Ok((&self.outputs, [positions, self.width]))
+        let rows = Rows::new(&self.outputs, self.width)?;
+        Ok(Tokens { rows, positions })
     }
 
     /// Positions of each of its outputs for the batch, class token and patches.

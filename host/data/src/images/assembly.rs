@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{
-    AugmentConfig, Augmentation, ChannelStatistics, ImageDataset, ImageTargets, Images,
-    Normalisation, NormaliseConfig, ViewConfig, Views,
+    Augmentation, ChannelStatistics, ImageDataset, ImageOptions, ImageTargets, Images,
+    Normalisation, Views,
 };
 use crate::dataset::fitted::Fitted;
 use crate::error::ImagesError;
@@ -15,10 +15,7 @@ use crate::{DataError, Dataset};
 /// Common properties of all images of a task.
 pub(crate) struct Assembly<'a> {
     pub(crate) classes: Vec<String>,
-    pub(crate) targets: ImageTargets,
-    pub(crate) normalise: &'a NormaliseConfig,
-    pub(crate) augment: &'a AugmentConfig,
-    pub(crate) views: &'a [ViewConfig],
+    pub(crate) options: &'a ImageOptions,
     pub(crate) seed: u64,
 }
 
@@ -41,13 +38,13 @@ impl Assembly<'_> {
         val: Part<OwnImages>,
         test: Part<OwnImages>,
     ) -> Result<Fitted<FittedImages>, DataError> {
-        let statistics = ChannelStatistics::fit(self.normalise, &images, &parts.train)?;
-        let augmentation = Augmentation::new(self.augment, images.shape(), self.seed)?;
-        let classes = match self.targets {
+        let statistics = ChannelStatistics::fit(&self.options.normalise, &images, &parts.train)?;
+        let augmentation = Augmentation::new(&self.options.augment, images.shape(), self.seed)?;
+        let classes = match self.options.targets {
             ImageTargets::Classes => self.classes,
             ImageTargets::None => Vec::new(),
         };
-        let views = Views::new(self.views, images.shape(), self.seed)?;
+        let views = Views::new(&self.options.views, images.shape(), self.seed)?;
         if augmentation.is_some() && views.is_some() {
             return Err(ImagesError::ViewsAndAugment.into());
         }

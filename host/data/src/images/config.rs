@@ -3,6 +3,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{AugmentConfig, ViewConfig};
+
+/// How images of any source become inputs and targets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImageOptions {
+    /// Normalisation of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
+    /// […], "deviation": […]}`.
+    #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]
+    pub normalise: NormaliseConfig,
+    /// Random augmentation of training images.
+    #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
+    pub augment: AugmentConfig,
+    /// Views of each training image, in place of augmentation: rows of a batch of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewConfig>,
+    /// Whether images have targets. With `none` there are none, and only a loss that hooks give will do.
+    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
+    pub targets: ImageTargets,
+}
+
 /// Normalisation of pixels from 0 (black) to 1 (full brightness).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

@@ -30,7 +30,7 @@ pub use augmentation::{
     ViewCropConfig,
 };
 use augmentation::{Augmentation, Views, resized};
-pub use config::{ImageTargets, MeanDeviation, NormaliseConfig, NormaliseRule};
+pub use config::{ImageOptions, ImageTargets, MeanDeviation, NormaliseConfig, NormaliseRule};
 use idx::IdxRole;
 pub(super) use normalisation::{ChannelStatistics, Normalisation};
 use pixels::{Pixels, ReadImage};

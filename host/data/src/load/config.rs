@@ -11,7 +11,7 @@ use crate::files::memory::MemoryUse;
 use crate::generated::synthetic_digits::SyntheticDigitsConfig;
 use crate::images::cifar::CifarConfig;
 use crate::images::image_folder::ImageFolderConfig;
-use crate::images::{AugmentConfig, ImageTargets, NormaliseConfig, ViewConfig};
+use crate::images::{ImageOptions, ImageTargets};
 use crate::regression::RegressionConfig;
 use crate::split::portion::Split;
 use crate::two_moons::TwoMoonsConfig;
@@ -56,9 +56,9 @@ impl DataConfig {
     pub fn with_classes(&self) -> Option<DataConfig> {
         let mut config = self.clone();
         let targets = match &mut config {
-            DataConfig::Idx(config) => &mut config.targets,
-            DataConfig::Cifar(config) => &mut config.targets,
-            DataConfig::ImageFolder(config) => &mut config.targets,
+            DataConfig::Idx(config) => &mut config.options.targets,
+            DataConfig::Cifar(config) => &mut config.options.targets,
+            DataConfig::ImageFolder(config) => &mut config.options.targets,
             DataConfig::SyntheticDigits(config) => &mut config.targets,
             _ => return None,
         };
@@ -93,19 +93,9 @@ pub struct IdxConfig {
     #[serde(default = "digits")]
     #[schemars(length(min = 1, max = 256))]
     pub classes: Vec<String>,
-    /// Normalisation of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
-    /// […], "deviation": […]}`.
-    #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]
-    pub normalise: NormaliseConfig,
-    /// Random augmentation of training images.
-    #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
-    pub augment: AugmentConfig,
-    /// Views of each training image, in place of augmentation: rows of a batch of their own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub views: Vec<ViewConfig>,
-    /// Whether images have targets. With `none` there are none, and only a loss that hooks give will do.
-    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
-    pub targets: ImageTargets,
+    /// Keys of all sources of images.
+    #[serde(flatten)]
+    pub options: ImageOptions,
     /// Whether images are read before training or when a batch needs them.
     #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
     pub memory: MemoryUse,

@@ -11,8 +11,7 @@ use super::files::data_files::{CacheUse, PerPart, Recorded, recorded};
 use super::generated::{grammar, synthetic_digits};
 use super::images::transform::{ImageFormat, ImageTransform};
 use super::images::{
-    Assembly, AugmentConfig, FittedImages, ImageTargets, NormaliseConfig, OwnImages, cifar,
-    image_folder,
+    Assembly, FittedImages, ImageOptions, ImageTargets, OwnImages, cifar, image_folder,
 };
 use super::split::{self, Part, Parts};
 use super::{
@@ -126,7 +125,7 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         let images = Images::read(&file, &base.join(labels), classes.len(), config.memory)?;
         Ok::<_, DataError>(OwnImages { images, file })
     };
-    let images = match (&config.labels, config.targets) {
+    let images = match (&config.labels, config.options.targets) {
         (Some(labels), _) => read((&config.images, labels))?.images,
         (None, ImageTargets::None) => {
             Images::unlabelled(&base.join(&config.images), config.memory)?
@@ -145,10 +144,7 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
     )?;
     let assembly = Assembly {
         classes: classes.clone(),
-        normalise: &config.normalise,
-        augment: &config.augment,
-        views: &config.views,
-        targets: config.targets,
+        options: &config.options,
         seed,
     };
     let format = ImageFormat::Idx {
@@ -173,14 +169,15 @@ fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Data
             file: PathBuf::from(phase),
         })
     };
-    let (normalise, augment) = (NormaliseConfig::default(), AugmentConfig::default());
+    let options = ImageOptions {
+        views: config.views.clone(),
+        targets: config.targets,
+        ..ImageOptions::default()
+    };
     let train = synthetic_digits::draw(config, seed, "train", config.train);
     let assembly = Assembly {
         classes: digits(),
-        normalise: &normalise,
-        augment: &augment,
-        views: &config.views,
-        targets: config.targets,
+        options: &options,
         seed,
     };
     let format = ImageFormat::Idx {

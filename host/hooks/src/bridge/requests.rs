@@ -35,6 +35,8 @@ pub struct Uses {
     pub asks: Option<Vec<String>>,
     /// Names of what it may read or change of the loop; `None`: those of its metadata.
     pub reads: Option<Vec<String>>,
+    /// Names of the modules at which it is called; `None`: all.
+    pub modules: Option<Vec<String>>,
 }
 
 /// A requested stop.
@@ -123,6 +125,11 @@ impl Requests {
     /// Notes what the hook being created may read with its configuration.
     pub(super) fn declare_reads(&self, names: Vec<String>) {
         self.uses.borrow_mut().reads = Some(names);
+    }
+
+    /// Notes at which modules the hook being created is called.
+    pub(super) fn select_modules(&self, names: Vec<String>) {
+        self.uses.borrow_mut().modules = Some(names);
     }
 
     /// Queues a request for the loop.

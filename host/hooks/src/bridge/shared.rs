@@ -16,16 +16,12 @@ use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::claims::Claims;
-use super::deferred::DeferredMeasures;
+use super::device::{CopyCosts, DeferredMeasures, HostCopies, RunGpu};
 use super::exposed::Exposed;
-use super::forward::ForwardModel;
-use super::given_loss::GivenLosses;
-use super::gpu::RunGpu;
-use super::host_copies::{CopyCosts, HostCopies};
 use super::journal::{Change, Journal};
+use super::model::{ForwardModel, GivenLosses, WritesText};
 use super::ranks::{Alone, RanksView, RegisteredHook};
 use super::requests::Requests;
-use super::text::WritesText;
 use super::values::{PublishedValues, ValueContent};
 use super::witness::{HookAction, Witness};
 use crate::clock::Clock;

@@ -1,5 +1,6 @@
 //! The hooks of a list are created, in its order.
 
+use sconce_base::patterns::Patterns;
 use sconce_manifest::EntryForm;
 use sconce_manifest::diagnostic::Diagnostic;
 use sconce_manifest::mentioned::first_named;
@@ -44,6 +45,8 @@ pub fn create_hooks(
                 let uses = shared.requests.take_uses();
                 spec.asks = uses.asks.or(spec.asks);
                 spec.reads = uses.reads.or(spec.reads);
+                let selected = || Patterns::new(&uses.modules?).ok();
+                spec.modules = spec.modules.or_else(selected);
                 hooks.push(LoadedHook::new(spec, instance).with_blueprint(blueprint));
             }
             Err(error) => {

@@ -1,10 +1,11 @@
 //! One forward pass: training or evaluation, hooks at modules, and access to the run around it.
 //!
 //! `visibility`: which positions of a batch's sequences may see each other. `cache`: keys and values of earlier tokens. `head`: what is
-//! wanted of the model's last layer.
+//! wanted of the model's last layer. `module_output`: an observer that keeps what one module gives.
 
 mod cache;
 mod head;
+mod module_output;
 mod visibility;
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ use crate::random::{self, Stream};
 use crate::running_statistics::StatisticsLog;
 pub use cache::KeyValueCache;
 pub(crate) use head::HeadUse;
+pub use module_output::ModuleOutput;
 pub use visibility::Visibility;
 
 /// A named module of a model.

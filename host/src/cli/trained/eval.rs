@@ -20,7 +20,7 @@ use crate::log::{Level, Log, MessageFormat, StderrLog};
 use crate::printable;
 use crate::run::{RunOutcome, RunReport, Trainer, TrainingPlan};
 use crate::session::{StartFailure, TaskBuilder};
-use crate::task::{Task, ViewMean};
+use crate::task::{OtherData, Task};
 
 /// Arguments of `sconce eval`.
 #[derive(Debug, Args)]
@@ -247,7 +247,7 @@ fn in_views(
     let Some(views) = views else {
         return Ok(task);
     };
-    let in_views = ViewMean::new(task, phase, views);
+    let in_views = OtherData::in_views(task, phase, views);
     let in_views = in_views.map_err(|error| unfit_views(&error))?;
     Ok(Box::new(in_views))
 }

@@ -7,7 +7,7 @@ use sconce_base::nearest::nearest;
 
 use crate::data::{Batch, Dataset, order};
 use crate::diagnostic::Diagnostic;
-use crate::nn::{ModuleInfo, Pass, Taps};
+use crate::nn::{ModuleInfo, ModuleOutput, Pass};
 use crate::session::StartFailure;
 use crate::task::mean_of_views;
 
@@ -38,7 +38,7 @@ impl ModelRun<'_> {
         mut see: impl FnMut(&Batch, &Tensor) -> Result<bool, StartFailure>,
     ) -> Result<(), StartFailure> {
         let mut tap = module
-            .map(|name| ModuleOutput::of(name, &self.modules))
+            .map(|name| output_of(name, &self.modules))
             .transpose()?;
         for indices in order::natural(self.data.len()).chunks(self.size) {
             let mut batch = self.data.gather(indices, 0)?;
@@ -58,60 +58,21 @@ impl ModelRun<'_> {
     }
 }
 
-/// Keeps the output of one module of a pass.
-struct ModuleOutput<'a> {
-    name: &'a str,
-    output: Option<Tensor>,
-}
-
-impl<'a> ModuleOutput<'a> {
-    /// Of the module of this name, which must be one of `modules`.
-    fn of(name: &'a str, modules: &[ModuleInfo]) -> Result<Self, StartFailure> {
-        let names = || modules.iter().map(|module| module.name.as_str());
-        if names().any(|known| known == name) {
-            return Ok(ModuleOutput { name, output: None });
-        }
-        let problem = format!("the model has no module `{name}`");
-        let hint = match nearest(name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
-                "its modules are `{}`",
-                names().collect::<Vec<_>>().join("`, `")
-            ),
-        };
-        Err(StartFailure::usage(vec![
-            Diagnostic::new(problem).hint(hint),
-        ]))
+/// The output of the module of this name, which must be one of `modules`.
+fn output_of<'a>(name: &'a str, modules: &[ModuleInfo]) -> Result<ModuleOutput<'a>, StartFailure> {
+    let names = || modules.iter().map(|module| module.name.as_str());
+    if names().any(|known| known == name) {
+        return Ok(ModuleOutput::of(name));
     }
-
-    /// Takes what the module has given in the last pass.
-    fn take(&mut self) -> candle_core::Result<Tensor> {
-        self.output.take().ok_or_else(|| {
-            candle_core::Error::Msg(format!("the module `{}` has not been run", self.name))
-        })
-    }
-}
-
-impl Taps for ModuleOutput<'_> {
-    fn listens(&mut self, module: &ModuleInfo) -> bool {
-        module.name == self.name
-    }
-
-    fn enter(
-        &mut self,
-        module: &ModuleInfo,
-        input: &Tensor,
-    ) -> candle_core::Result<Option<Tensor>> {
-        Ok((module.name == self.name).then(|| input.clone()))
-    }
-
-    fn leave(
-        &mut self,
-        _module: &ModuleInfo,
-        _input: &Tensor,
-        output: Tensor,
-    ) -> candle_core::Result<Tensor> {
-        self.output = Some(output.detach());
-        Ok(output)
-    }
+    let problem = format!("the model has no module `{name}`");
+    let hint = match nearest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "its modules are `{}`",
+            names().collect::<Vec<_>>().join("`, `")
+        ),
+    };
+    Err(StartFailure::usage(vec![
+        Diagnostic::new(problem).hint(hint),
+    ]))
 }

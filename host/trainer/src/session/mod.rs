@@ -3,17 +3,14 @@
 //!
 //! **Parts**
 //!
-//! - `build`: the task, its initial weights, and the optimizer; `prepared`: a run assembled from them
-//! - `adapt`: the adapters that a manifest asks for
+//! - `build`: the task, its initial weights, and the optimizer, and whether the model fits; `prepared`: a run assembled from them
 //! - `selection`: leaves out hooks named on the command line
-//! - `references`, `given_loss`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
-//!   effect, and the plan that hooks see (`sconce.plan/1`)
-//! - `memory`: whether a model fits into memory, found from its shapes; `view_sizes`: whether it fits views of several sizes
+//! - `consistency`: checks of hooks and settings against the task; `plan`: the plan that hooks see (`sconce.plan/1`)
 //! - `rehearsal`: creates the hooks in a child process, as a test
-//! - `output`, `lock`: the output directory, used by one run at a time
-//! - `resume`: the checkpoint to resume from; `changes`: differences between it and the run
+//! - `output`: the output directory, used by one run at a time
+//! - `resume`: the checkpoint to resume from, and the differences between it and the run
+//! - `reload`: new libraries for hooks in mid-run
 //! - `device`: the device that computes
-//! - `failure`: the problems that prevent a run, with an exit code
 //!
 //! **Flow** of `sconce run`
 //!
@@ -27,38 +24,29 @@
 //! **States**: a manifest file becomes [`Checked`], then [`Prepared`], then [`Ready`]; each step takes the one
 //! before it, and reports all problems that it finds as one [`StartFailure`].
 
-mod adapt;
-mod advice;
 mod build;
-mod changes;
+mod consistency;
 mod device;
-mod given_loss;
-mod lock;
-mod memory;
-mod model_failure;
 mod output;
 mod plan;
 mod prepared;
-mod references;
 pub mod rehearsal;
 pub mod reload;
 mod resume;
 mod selection;
-mod view_sizes;
 
 pub use crate::start_failure::StartFailure;
 pub use build::{
-    FromManifest, InitialWeights, TaskBuilder, build_task, initial_weights, optimizer, task,
+    FromManifest, InitialWeights, ModelUse, TaskBuilder, build_task, check_memory, initial_weights,
+    optimizer, task,
 };
-pub use changes::{changes, data_changes, rank_changes};
+pub use consistency::{OpenReferences, check_references};
 pub use device::{device_changes, open_device, products_change};
-pub use memory::{ModelUse, check_memory};
 pub use output::{Output, is_in_use};
 pub use prepared::{FirstWeights, Prepared, Ready};
-pub use references::{OpenReferences, check_references};
 pub use rehearsal::rehearse;
 pub use reload::{ReloadWatch, RunReloads};
-pub use resume::{DATA_LISTING, ResumePoint, bulleted};
+pub use resume::{DATA_LISTING, ResumePoint, bulleted, changes, data_changes, rank_changes};
 pub use sconce_hooks::planning::{
     FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks,
 };

@@ -5,9 +5,9 @@ use std::path::Path;
 use sconce_plugin_api::Phase;
 
 use super::build::check_sampling;
-use super::given_loss::check_given_loss;
+use super::consistency::{advice, check_given_loss};
 use super::{
-    Checked, HookPlan, InitialWeights, ModelUse, OpenReferences, StartFailure, TaskBuilder, advice,
+    Checked, HookPlan, InitialWeights, ModelUse, OpenReferences, StartFailure, TaskBuilder,
     check_memory, check_references, create_hooks, initial_weights, optimizer, plan, rehearse, task,
 };
 use crate::bridge::BridgeState;
@@ -92,8 +92,7 @@ impl Checked {
         check_given_loss(&manifest, task.as_ref(), &hooks)?;
         let optimizer = optimizer(&manifest, task.parameters())?;
         let references = check_references(&hooks, task.as_ref(), &manifest)?;
-        let mut warnings =
-            advice::advice(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref());
+        let mut warnings = advice(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref());
         warnings.extend(scarce);
         times.model = lap.end();
         Ok(Prepared {

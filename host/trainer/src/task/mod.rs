@@ -1,8 +1,8 @@
 //! Tasks: model, data, loss and metrics.
 
 mod data_facts;
-mod limited;
 mod metric_list;
+mod other_data;
 mod supervised;
 mod task_model;
 mod view_mean;
@@ -13,11 +13,11 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
 pub use data_facts::DataFacts;
-pub use limited::{DataLimits, Limited};
+pub use other_data::{DataLimits, OtherData};
 pub use sconce_hooks::bridge::DeferredMetrics;
 pub use supervised::{Supervised, SupervisedError};
 pub use task_model::TaskModel;
-pub use view_mean::{ViewMean, mean_of_views};
+pub use view_mean::mean_of_views;
 
 use crate::data::{Batch, DataFile, Dataset, Preprocessing, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};

@@ -1,39 +1,8 @@
 //! Predictions for several views of each sample, as one: test-time augmentation.
 
-use std::sync::Arc;
-
 use candle_core::{D, DType, Result, Tensor};
-use sconce_plugin_api::Phase;
 
-use super::{DeferredMetrics, Task, TaskModel};
-use crate::data::{Batch, DataError, DataFile, Dataset, Preprocessing, Targets};
-use crate::nn::{ModuleInfo, Pass, Summary};
-use crate::parameters::Parameters;
-
-/// A task that is evaluated on several views of each sample of a phase.
-pub struct ViewMean {
-    task: Box<dyn Task>,
-    phase: Phase,
-    /// That of the phase, in views.
-    data: Arc<dyn Dataset>,
-}
-
-impl ViewMean {
-    /// Evaluates `task` on `views` of its data for `phase`, as [`Dataset::in_views`] reads them.
-    ///
-    /// # Errors
-    ///
-    /// If there are no samples, or they have no such views.
-    pub fn new(
-        task: Box<dyn Task>,
-        phase: Phase,
-        views: &str,
-    ) -> std::result::Result<Self, DataError> {
-        let data = task.data(phase);
-        let data = data.ok_or(DataError::WithoutViews)?.in_views(views)?;
-        Ok(ViewMean { task, phase, data })
-    }
-}
+use crate::data::Targets;
 
 /// The mean over the views of each sample, of outputs (views · samples, …), all samples of one view after those of another: of
 /// numbers, or of the probabilities of classes, of which it returns the logarithm.
@@ -51,84 +20,6 @@ pub fn mean_of_views(outputs: &Tensor, samples: usize, targets: &Targets) -> Res
     let sums = outputs.log_sum_exp(D::Minus1)?.unsqueeze(D::Minus1)?;
     let logarithms = outputs.broadcast_sub(&sums)?;
     logarithms.log_sum_exp(0)?.affine(1.0, -(views as f64).ln())
-}
-
-impl Task for ViewMean {
-    fn parameters(&self) -> &Parameters {
-        self.task.parameters()
-    }
-
-    fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
-        if phase == self.phase {
-            return Some(Arc::clone(&self.data));
-        }
-        self.task.data(phase)
-    }
-
-    fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
-        self.task.preprocessing()
-    }
-
-    fn files(&self) -> Vec<DataFile> {
-        self.task.files()
-    }
-
-    fn metrics(&self) -> &[String] {
-        self.task.metrics()
-    }
-
-    fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
-        let outputs = self.task.forward(batch, pass)?;
-        mean_of_views(&outputs, batch.len(), self.data.targets())
-    }
-
-    fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
-        self.task.loss(batch, outputs, pass)
-    }
-
-    fn loss_weight(&self, batch: &Batch) -> Result<f64> {
-        self.task.loss_weight(batch)
-    }
-
-    fn has_varying_weight(&self) -> bool {
-        self.task.has_varying_weight()
-    }
-
-    fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
-        self.task.measure(batch, outputs, sums)
-    }
-
-    fn merge(&self, sums: &mut [f64], batch: &[f64]) {
-        self.task.merge(sums, batch);
-    }
-
-    fn sum_count(&self) -> usize {
-        self.task.sum_count()
-    }
-
-    fn values(&self, sums: &[f64], samples: f64, values: &mut [f64]) {
-        self.task.values(sums, samples, values);
-    }
-
-    fn deferred_metrics(&self) -> Option<Arc<dyn DeferredMetrics>> {
-        self.task.deferred_metrics()
-    }
-
-    fn learnt(&self) -> serde_json::Map<String, serde_json::Value> {
-        self.task.learnt()
-    }
-
-    fn modules(&self) -> Vec<ModuleInfo> {
-        self.task.modules()
-    }
-
-    fn model(&self) -> Option<TaskModel> {
-        self.task.model()
-    }
-
-    fn summary(&self) -> Option<Summary> {
-        self.task.summary()
-    }
 }
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
             stage.uses.declare_reads(&names)?;
             stage.seen.borrow_mut().declared_reads = Some(names);
         }
+        A::SelectModules(names) => *stage.requests.modules.borrow_mut() = Some(names),
         A::Freeze { ref name, ratio } => {
             let index = stage.index(Collection::Parameters, name)?;
             let parameters = stage.parameters.borrow();

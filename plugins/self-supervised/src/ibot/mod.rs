@@ -9,38 +9,23 @@ mod masks;
 use sconce_plugin_api::prelude::*;
 
 use crate::centre::Centre;
-use crate::collapse::Watch;
+use crate::distillation::Distillation;
+use crate::learner::Learner;
 use crate::losses::{self, Rows, Sharpening, TokenSharpening, Tokens};
-use crate::outputs::{check_phase, check_plan, check_temperature, tokens};
-use crate::teacher::{MomentumSchedule, Teacher};
-use crate::update_parts::UpdateParts;
+use crate::outputs::{check_phase, check_temperature, tokens};
 use masks::Masks;
 
 /// What is masked, how outputs become distributions, and how teacher and centres follow.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Divides the student's outputs, above 0. Default 0.1.
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    student_temperature: f64,
-    /// Divides the teacher's outputs for class tokens less their centre, above 0; smaller than the student's. Default 0.04.
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    teacher_temperature: f64,
+    /// Those of class tokens.
+    #[serde(flatten)]
+    distillation: Distillation,
     /// Divides the teacher's outputs for patches less their centre, above 0; smaller than the student's. Default 0.04.
     #[schemars(extend("exclusiveMinimum" = 0))]
     patch_temperature: f64,
-    /// Fraction of the centres that each update keeps, from 0 to 1. Default 0.9.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    centre_momentum: f64,
-    /// Fraction of the teacher that each update keeps, from 0 to 1. Default 0.996.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    momentum: f64,
-    /// How the teacher's momentum changes. Default `cosine`.
-    schedule: MomentumSchedule,
-    /// Number of views that the teacher sees and of which patches are masked, at least 1: the first. Default 2.
-    #[schemars(range(min = 1))]
-    global_views: u32,
-    /// Probability that such a view is masked, from 0 to 1. Default 0.5.
+    /// Probability that a view which the teacher sees is masked, from 0 to 1. Default 0.5.
     #[schemars(range(min = 0.0, max = 1.0))]
     masked_views: f64,
     /// Least and largest share of a masked view's patches that are masked, from 0 to 1; at least one patch is. Default [0.1, 0.5].
@@ -50,13 +35,8 @@ pub(crate) struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            student_temperature: 0.1,
-            teacher_temperature: 0.04,
+            distillation: Distillation::default(),
             patch_temperature: 0.04,
-            centre_momentum: 0.9,
-            momentum: 0.996,
-            schedule: MomentumSchedule::Cosine,
-            global_views: 2,
             masked_views: 0.5,
             share: [0.1, 0.5],
         }
@@ -65,13 +45,9 @@ impl Default for Config {
 
 impl Config {
     /// Checks what is not checked elsewhere.
-    fn check(&self) -> Result<()> {
-        check_temperature("student_temperature", self.student_temperature)?;
-        check_temperature("teacher_temperature", self.teacher_temperature)?;
+    fn check(&self, setup: &Setup<'_>) -> Result<()> {
+        self.distillation.check(setup)?;
         check_temperature("patch_temperature", self.patch_temperature)?;
-        if self.global_views == 0 {
-            bail!("`global_views` is at least 1");
-        }
         let [least, largest] = self.share;
         if !(least >= 0.0 && least <= largest && largest <= 1.0) {
             bail!(
@@ -102,7 +78,6 @@ pub(crate) struct Ibot {
     loss: losses::Ibot,
     teacher_temperature: f64,
     patch_temperature: f64,
-    teacher: Teacher,
     centre: Centre,
     patch_centre: Centre,
     masks: Masks,
@@ -110,19 +85,15 @@ pub(crate) struct Ibot {
     mask: String,
     /// The loss's, of all outputs.
     gradient: Vec<f32>,
-    watch: Watch,
-    /// Means of the teacher's outputs for class tokens, and for patches.
-    parts: UpdateParts<[Vec<f32>; 2]>,
+    /// With means of the teacher's outputs for class tokens, and for patches.
+    learner: Learner<[Vec<f32>; 2]>,
 }
 
 impl Ibot {
     /// The loss of a batch's outputs; writes its gradient.
     fn compute(&mut self, task: &TaskView<'_>, student: Tokens<'_>, samples: usize) -> Result<f64> {
-        let (theirs, [positions, width]) = self.teacher.tokens(task)?;
-        let teacher = Tokens {
-            rows: Rows::new(theirs, width)?,
-            positions,
-        };
+        let teacher = self.learner.teacher.tokens(task)?;
+        let width = teacher.rows.width();
         let centre = self.centre.values(task, width)?;
         let patch_centre = self.patch_centre.values(task, width)?;
         let by = TokenSharpening {
@@ -141,9 +112,9 @@ impl Ibot {
         let value = self
             .loss
             .compute(student, teacher, by, masked, &mut self.gradient)?;
-        self.parts.add(task, teacher.means());
+        self.learner.parts.add(task, teacher.means());
         if !task.ranks().is_repeated() {
-            self.watch.note(self.loss.class_rows(), width, value.class);
+            (self.learner.watch).note(self.loss.class_rows(), width, value.class);
         }
         Ok(value.class + value.patches)
     }
@@ -155,46 +126,42 @@ impl Ibot {
     requires = ["sconce.forward/1", "sconce.given-loss/1", "sconce.vectors/1"],
     ranks = "all",
     publishes = ["output_spread"],
-    state = [watch, parts],
+    state = [learner.watch, learner.parts],
     reads = [forward, given_loss, outputs, parameters, ranks, sample_indices]
 )]
 impl Hook for Ibot {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        config.check()?;
-        let global = config.global_views;
-        check_plan(setup, u64::from(global).max(2))?;
+        config.check(setup)?;
         check_layer(setup)?;
+        let distillation = &config.distillation;
         let views = setup.plan()?.map_or(0, |plan| plan.views);
-        let global = usize::try_from(global)?;
+        let global = usize::try_from(distillation.global_views)?;
         let views = [usize::try_from(views)?.max(global), global];
-        let momentum = (config.momentum, config.schedule);
         Ok(Ibot {
-            loss: losses::Ibot::new(config.student_temperature),
-            teacher_temperature: config.teacher_temperature,
+            loss: losses::Ibot::new(distillation.student_temperature),
+            teacher_temperature: distillation.teacher_temperature,
             patch_temperature: config.patch_temperature,
-            teacher: Teacher::new(momentum, "", config.global_views, setup)?,
-            centre: Centre::new("centre", config.centre_momentum, setup),
-            patch_centre: Centre::new("patch_centre", config.centre_momentum, setup),
+            centre: distillation.centre("centre", setup),
+            patch_centre: distillation.centre("patch_centre", setup),
+            learner: Learner::taught_by(distillation.teacher(setup)?),
             masks: Masks::new(setup.seed(), views, config.masked_views, config.share),
             mask: format!("{}.mask", setup.name()),
             gradient: Vec::new(),
-            watch: Watch::default(),
-            parts: UpdateParts::default(),
         })
     }
 
     fn before_run(&mut self, task: &mut BeforeRun<'_>) -> Result<()> {
-        self.teacher.begin(task)
+        self.learner.teacher.begin(task)
     }
 
     fn before_iter(&mut self, task: &mut BeforeIter<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
         }
-        self.teacher.look(task)?;
-        let patches = self.teacher.positions(task)?.saturating_sub(1);
+        self.learner.teacher.look(task)?;
+        let patches = self.learner.teacher.positions(task)?.saturating_sub(1);
         if patches == 0 {
             bail!(
                 "the outputs have a single position: there are no patches to mask after the class token"
@@ -222,26 +189,26 @@ impl Hook for Ibot {
     }
 
     fn after_update(&mut self, task: &mut AfterUpdate<'_>) -> Result<()> {
-        self.teacher.follow(task)?;
-        let parts = self.parts.gather(task)?;
+        self.learner.teacher.follow(task)?;
+        let parts = self.learner.parts.gather(task)?;
         let [class, patches] = [0, 1].map(|of| {
             parts
                 .iter()
                 .flat_map(move |means| means[of].iter().copied())
         });
         let (class, patches): (Vec<f32>, Vec<f32>) = (class.collect(), patches.collect());
-        let width = self.teacher.width();
+        let width = self.learner.teacher.width();
         self.centre.follow(task, &class, width)?;
         self.patch_centre.follow(task, &patches, width)
     }
 
     fn after_iter(&mut self, task: &mut AfterIter<'_>) -> Result<()> {
-        self.parts.end_batch(task);
+        self.learner.parts.end_batch(task);
         Ok(())
     }
 
     fn after_epoch(&mut self, task: &mut AfterEpoch<'_>) -> Result<()> {
-        self.watch.end_epoch(task, |columns| Some(columns.ln()))
+        self.learner.watch.end_epoch(task, Some(f64::ln))
     }
 
     fn after_load_checkpoint(
@@ -249,7 +216,7 @@ impl Hook for Ibot {
         task: &mut AfterLoadCheckpoint<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        self.teacher.begin(task)
+        self.learner.teacher.begin(task)
     }
 }
 

@@ -1,5 +1,8 @@
 //! The loss of `VICReg` (Bardes et al. 2022): variance, invariance and covariance.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::product::{Matrix, multiply};
 use super::rows::{Rows, WrongShape};
 use super::standard::Columns;
@@ -16,15 +19,29 @@ pub struct VicReg {
     by_values: Vec<f64>,
 }
 
-/// Weights of the three parts, each at least 0.
-#[derive(Clone, Copy, Debug)]
+/// What counts how much.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct VicRegWeights {
-    /// Of the mean squared difference of both views. 25 is usual.
+    /// Weight of the mean squared difference of both views, at least 0. Default 25.
+    #[schemars(range(min = 0.0))]
     pub invariance: f64,
-    /// Of the mean over dimensions of how far standard deviations are below 1. 25 is usual.
+    /// Weight of how far the columns' standard deviations are below 1, at least 0. Default 25.
+    #[schemars(range(min = 0.0))]
     pub variance: f64,
-    /// Of the sum of squared covariances of different dimensions, divided by the number of dimensions. 1 is usual.
+    /// Weight of the squared covariances of different columns, at least 0. Default 1.
+    #[schemars(range(min = 0.0))]
     pub covariance: f64,
+}
+
+impl Default for VicRegWeights {
+    fn default() -> Self {
+        VicRegWeights {
+            invariance: 25.0,
+            variance: 25.0,
+            covariance: 1.0,
+        }
+    }
 }
 
 impl VicReg {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Portion;
-use crate::images::{AugmentConfig, ImageTargets, NormaliseConfig, ViewConfig};
+use crate::images::ImageOptions;
 
 /// CIFAR-10 or CIFAR-100 in the binary version: 32×32 colour images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,19 +33,9 @@ pub struct CifarConfig {
     /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split_seed: Option<u64>,
-    /// Normalisation of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
-    /// […], "deviation": […]}`.
-    #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]
-    pub normalise: NormaliseConfig,
-    /// Random augmentation of training images.
-    #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
-    pub augment: AugmentConfig,
-    /// Views of each training image, in place of augmentation: rows of a batch of their own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub views: Vec<ViewConfig>,
-    /// Whether images have targets. With `none` there are none, and only a loss that hooks give will do.
-    #[serde(default, skip_serializing_if = "ImageTargets::is_default")]
-    pub targets: ImageTargets,
+    /// Keys of all sources of images.
+    #[serde(flatten)]
+    pub options: ImageOptions,
 }
 
 impl CifarConfig {

@@ -57,10 +57,7 @@ pub(crate) fn load(
     };
     let assembly = Assembly {
         classes: class_names(layout, &directory)?,
-        normalise: &config.normalise,
-        augment: &config.augment,
-        views: &config.views,
-        targets: config.targets,
+        options: &config.options,
         seed,
     };
     assembly.splits(images, parts, val.try_map(own)?, test)

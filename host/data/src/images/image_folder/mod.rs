@@ -42,11 +42,11 @@ pub(crate) fn load(
         return Err(ImageFolderError::ResizeWithoutSize.into());
     }
     let directory = base.join(&config.directory);
-    let classes = match config.targets {
+    let classes = match config.options.targets {
         ImageTargets::Classes => scan::classes(&directory)?,
         ImageTargets::None => Vec::new(),
     };
-    let list = |place: &Path| match config.targets {
+    let list = |place: &Path| match config.options.targets {
         ImageTargets::Classes => scan::labelled(place, &classes),
         ImageTargets::None => scan::unlabelled(place),
     };
@@ -84,10 +84,7 @@ pub(crate) fn load(
     let (val, test) = (val.try_map(own)?, test.try_map(own)?);
     let assembly = Assembly {
         classes,
-        normalise: &config.normalise,
-        augment: &config.augment,
-        views: &config.views,
-        targets: config.targets,
+        options: &config.options,
         seed,
     };
     Ok((assembly.splits(images, parts, val, test)?, form))

@@ -9,9 +9,8 @@ use sconce_plugin_api::ext::{
 };
 
 use super::values::copied;
-use crate::bridge::forward::{AskedPass, exchange};
-use crate::bridge::given_loss::like_outputs;
 use crate::bridge::journal::Change;
+use crate::bridge::model::{AskedPass, exchange, like_outputs};
 use crate::bridge::names::FIXED;
 use crate::bridge::shared::BridgeState;
 use crate::bridge::values::ValueContent;

@@ -70,6 +70,10 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
         }
         Asked::DeclareAsks(names) => requests.declare_asks(names),
         Asked::DeclareReads(names) => requests.declare_reads(names),
+        Asked::SelectModules(names) => {
+            Patterns::new(&names)?;
+            requests.select_modules(names);
+        }
         Asked::SetLearningRate { group, rate } => {
             shared.note_groups();
             let mut groups = shared.groups.borrow_mut();

@@ -20,7 +20,7 @@ use sconce_plugin_api::ext::{Collection, Refusal, TensorAbi, Tensors};
 use sconce_plugin_api::tensor;
 
 use super::state_of;
-use crate::bridge::host_copies::Held;
+use crate::bridge::device::Held;
 use crate::bridge::shared::BridgeState;
 
 impl Tensors for BridgeState<'_> {

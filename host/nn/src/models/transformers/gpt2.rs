@@ -2,14 +2,11 @@
 
 use super::family::{Classes, Family, FamilyNames, TiedName, texts};
 use super::keys::Keys;
-use super::parts::{
-    activation, dropout, head, layer_norm, normal, residual, sequential, tied_head,
-};
+use super::parts::{activation, decoder_head, dropout, layer_norm, normal, residual, sequential};
 use super::terms::{Head, Shapes, TransformersError};
 use crate::{
-    AttentionConfig, EmbeddingConfig, InitConfig, LayerConfig, LinearConfig, NamedPosition,
-    PackedNames, PositionEmbeddingConfig, ProjectionNames, RepeatConfig, SelectConfig,
-    SelectedPosition,
+    AttentionConfig, EmbeddingConfig, InitConfig, LayerConfig, LinearConfig, PackedNames,
+    PositionEmbeddingConfig, ProjectionNames, RepeatConfig,
 };
 
 pub(super) static GPT2: Family = Family {
@@ -104,18 +101,9 @@ fn layers(keys: &Keys<'_>, shapes: &Shapes<'_>) -> Result<Vec<LayerConfig>, Tran
         "transformer.ln_f",
         keys.epsilon("layer_norm_epsilon", 1e-5)?,
     ));
-    match shapes.head {
-        Head::Language if keys.flag("tie_word_embeddings", true)? => {
-            layers.push(tied_head("lm_head", "transformer.wte", false));
-        }
-        Head::Language => layers.push(head("lm_head", false, init)),
-        Head::Classification => {
-            let at = SelectedPosition::Named(NamedPosition::Last);
-            layers.push(LayerConfig::new(SelectConfig { at }));
-            layers.push(head("score", false, init));
-        }
-        Head::None => {}
-    }
+    let is_tied = shapes.head == Head::Language && keys.flag("tie_word_embeddings", true)?;
+    let table = is_tied.then_some("transformer.wte");
+    layers.extend(decoder_head(shapes.head, table, init));
     Ok(layers)
 }
 

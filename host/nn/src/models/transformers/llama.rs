@@ -4,13 +4,12 @@ use serde_json::Value;
 
 use super::family::{Classes, Family, FamilyNames, TiedName, texts};
 use super::keys::Keys;
-use super::parts::{activation, head, normal, residual, rms_norm, sequential, tied_head};
+use super::parts::{activation, decoder_head, normal, residual, rms_norm, sequential};
 use super::terms::{Head, Shapes, TransformersError};
 use crate::{
     AttentionConfig, Combination, EmbeddingConfig, InitConfig, LayerConfig, LinearConfig,
-    NamedPosition, ParallelConfig, ProjectionBias, ProjectionBiases, ProjectionNames,
-    QueryNormConfig, RepeatConfig, RotaryAngles, RotaryConfig, RotaryScaling, SelectConfig,
-    SelectedPosition, SeparateNames,
+    ParallelConfig, ProjectionBias, ProjectionBiases, ProjectionNames, QueryNormConfig,
+    RepeatConfig, RotaryAngles, RotaryConfig, RotaryScaling, SeparateNames,
 };
 
 const USED: &[&str] = &[
@@ -205,18 +204,9 @@ fn layers(
         LayerConfig::named("model.layers", blocks),
         rms_norm("model.norm", epsilon),
     ];
-    match shapes.head {
-        Head::Language if keys.flag("tie_word_embeddings", false)? => {
-            layers.push(tied_head("lm_head", "model.embed_tokens", false));
-        }
-        Head::Language => layers.push(head("lm_head", false, init)),
-        Head::Classification => {
-            let at = SelectedPosition::Named(NamedPosition::Last);
-            layers.push(LayerConfig::new(SelectConfig { at }));
-            layers.push(head("score", false, init));
-        }
-        Head::None => {}
-    }
+    let is_tied = shapes.head == Head::Language && keys.flag("tie_word_embeddings", false)?;
+    let table = is_tied.then_some("model.embed_tokens");
+    layers.extend(decoder_head(shapes.head, table, init));
     Ok(layers)
 }
 

@@ -1,8 +1,9 @@
 //! Layers that several families have.
 
+use super::terms::Head;
 use crate::{
     Activation, ActivationConfig, DropoutConfig, InitConfig, LayerConfig, LayerKind, LinearConfig,
-    NormConfig, ResidualConfig, SequentialLayers,
+    NamedPosition, NormConfig, ResidualConfig, SelectConfig, SelectedPosition, SequentialLayers,
 };
 
 /// A normal distribution, with the `initializer_range` of a configuration.
@@ -29,6 +30,27 @@ pub(super) fn head(name: &str, bias: bool, init: Option<InitConfig>) -> LayerCon
         ..LinearConfig::default()
     };
     LayerConfig::named(name, options)
+}
+
+/// The end of a model whose positions see those before them: a head for each position, which uses the table of the tokens if there is one,
+/// or one for the last.
+pub(super) fn decoder_head(
+    kind: Head,
+    table: Option<&str>,
+    init: Option<InitConfig>,
+) -> Vec<LayerConfig> {
+    match kind {
+        Head::Language => vec![match table {
+            Some(table) => tied_head("lm_head", table, false),
+            None => head("lm_head", false, init),
+        }],
+        Head::Classification => {
+            let at = SelectedPosition::Named(NamedPosition::Last);
+            let last = LayerConfig::new(SelectConfig { at });
+            vec![last, head("score", false, init)]
+        }
+        Head::None => Vec::new(),
+    }
 }
 
 /// A head that uses the table of the tokens.

@@ -10,7 +10,7 @@ use sconce_plugin_api::ext::ForwardMode;
 use crate::bridge::{AskedPass, ForwardModel};
 use crate::data::Batch;
 use crate::nn::{
-    ModuleInfo, NamedInputs, Pass, PassPart, PassPosition, StatisticsLog, Taps, Visibility,
+    ModuleInfo, ModuleOutput, NamedInputs, Pass, PassPart, PassPosition, StatisticsLog, Visibility,
 };
 use crate::task::{Task, TaskModel};
 
@@ -144,49 +144,17 @@ fn outputs(
         pass.set_named_inputs(NamedInputs::clone(&batch.named));
         pass.set_visibility(batch.visibility.clone());
     }
-    let mut tap = OneModule {
-        name: asked.module.unwrap_or_default(),
-        output: None,
+    let output = if let Some(name) = asked.module {
+        let mut of_module = ModuleOutput::of(name);
+        model.outputs(inputs, &mut pass.with_taps(&mut of_module))?;
+        of_module.take()?
+    } else {
+        model.outputs(inputs, &mut pass)?.detach()
     };
-    let last = match asked.module {
-        Some(_) => model.outputs(inputs, &mut pass.with_taps(&mut tap))?,
-        None => model.outputs(inputs, &mut pass)?,
-    };
-    let output = tap.output.unwrap_or(last).detach();
     let wide = match output.dtype() {
         DType::F16 | DType::BF16 => output.to_dtype(DType::F32)?,
         _ => output,
     };
     // An output may share its memory with what comes next.
     wide.contiguous()?.copy()
-}
-
-/// Keeps the output of one module.
-struct OneModule<'a> {
-    name: &'a str,
-    output: Option<Tensor>,
-}
-
-impl Taps for OneModule<'_> {
-    fn listens(&mut self, module: &ModuleInfo) -> bool {
-        module.name == self.name
-    }
-
-    fn enter(
-        &mut self,
-        module: &ModuleInfo,
-        input: &Tensor,
-    ) -> candle_core::Result<Option<Tensor>> {
-        Ok((module.name == self.name).then(|| input.clone()))
-    }
-
-    fn leave(
-        &mut self,
-        _module: &ModuleInfo,
-        _input: &Tensor,
-        output: Tensor,
-    ) -> candle_core::Result<Tensor> {
-        self.output = Some(output.clone());
-        Ok(output)
-    }
 }

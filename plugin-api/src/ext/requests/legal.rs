@@ -2,7 +2,8 @@
 //!
 //! The host and the test kit (`testing`) both use this table.
 
-use super::{Collection, Request};
+use super::Request;
+use crate::ext::Collection;
 use crate::{Phase, Point};
 
 impl Request {
@@ -62,7 +63,8 @@ impl Request {
             Request::LeaveOutPoint
             | Request::DeclareMetric
             | Request::DeclareAsks
-            | Request::DeclareReads => false,
+            | Request::DeclareReads
+            | Request::SelectModules => false,
         }
     }
 

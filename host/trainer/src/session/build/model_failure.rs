@@ -2,12 +2,12 @@
 
 use sconce_ops::device::says_out_of_memory;
 
-use super::StartFailure;
 use crate::data::{Splits, ViewGroup};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
 use crate::mentioned::mentioned;
 use crate::nn::{ModelConfig, ModelError, Signal};
+use crate::session::StartFailure;
 
 /// What to do if a GPU's memory is exhausted before anything is computed.
 const PARAMETERS_ALONE: &str = "the parameters alone exceed the GPU's free memory: `nvidia-smi` shows what else uses it, and \

@@ -6,7 +6,7 @@
 //! same.
 //!
 //! **States** of a copy: *current* from its first use at a point until the end of the point; then the memory alone stays.
-//! While it is current it is *lent for writing* if a hook asked for that, and goes back at the end. A [pass](super::Passes) over
+//! While it is current it is *lent for writing* if a hook asked for that, and goes back at the end. A [pass](crate::bridge::Passes) over
 //! the original first takes what was written ([`HostCopies::flush`]), and if it changes the original, the copy becomes current
 //! again, where a hook may still look at it in this call ([`HostCopies::changed`]), or is forgotten.
 //!
@@ -36,7 +36,7 @@ pub fn always_copies() -> bool {
 type Place = (u32, usize);
 
 /// The copies of a run.
-pub(super) struct HostCopies {
+pub(in crate::bridge) struct HostCopies {
     is_always: bool,
     /// Whether a copy is current.
     is_used: Cell<bool>,
@@ -83,12 +83,12 @@ struct Writer(Option<HookId>);
 
 /// Keeps a copy's memory from being used again.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(in crate::bridge) struct Held {
     _holders: Arc<()>,
 }
 
 impl HostCopies {
-    pub(super) fn new() -> HostCopies {
+    pub(in crate::bridge) fn new() -> HostCopies {
         HostCopies {
             is_always: always_copies(),
             is_used: Cell::new(false),
@@ -99,17 +99,17 @@ impl HostCopies {
 
     /// Whether a copy is current.
     #[inline]
-    pub(super) fn is_used(&self) -> bool {
+    pub(in crate::bridge) fn is_used(&self) -> bool {
         self.is_used.get()
     }
 
     /// Whether hooks are lent a copy of a tensor.
-    pub(super) fn copies(&self, tensor: &Tensor) -> bool {
+    pub(in crate::bridge) fn copies(&self, tensor: &Tensor) -> bool {
         self.is_always || !tensor.device().is_cpu()
     }
 
     /// The copy of a tensor, made now if it is not current, for a hook that reads it, or writes to it.
-    pub(super) fn lend(
+    pub(in crate::bridge) fn lend(
         &self,
         (collection, index): (Collection, usize),
         original: &Tensor,
@@ -148,7 +148,7 @@ impl HostCopies {
 
     /// Takes host memory that a hook may have been lent as the copy of a tensor with the same elements, which has just taken its
     /// place.
-    pub(super) fn adopt(
+    pub(in crate::bridge) fn adopt(
         &self,
         (collection, index): (Collection, usize),
         memory: Tensor,
@@ -196,7 +196,7 @@ impl HostCopies {
     }
 
     /// Ends a mount point: what was lent for writing goes back. If that fails, with the hook that has written.
-    pub(super) fn end_point(
+    pub(in crate::bridge) fn end_point(
         &self,
     ) -> std::result::Result<(), (Option<HookId>, candle_core::Error)> {
         if !self.is_used.replace(false) {
@@ -218,13 +218,13 @@ impl HostCopies {
     }
 
     /// Writes what hooks have written to the originals of a collection, which the host is about to read.
-    pub(super) fn flush(&self, collection: Collection) -> Result<()> {
+    pub(in crate::bridge) fn flush(&self, collection: Collection) -> Result<()> {
         self.for_collection(collection, |copy| self.give_back_one(Some(copy)))
     }
 
     /// The originals at these places have changed: copies that the hook in its call may look at become those of the new
     /// elements, all others are forgotten.
-    pub(super) fn changed(
+    pub(in crate::bridge) fn changed(
         &self,
         collection: Collection,
         is_changed: impl Fn(&Tensor) -> bool,
@@ -245,7 +245,7 @@ impl HostCopies {
     }
 
     /// Forgets a copy: the original is about to be written to.
-    pub(super) fn forget(&self, (collection, index): (Collection, usize)) {
+    pub(in crate::bridge) fn forget(&self, (collection, index): (Collection, usize)) {
         if let Some(copy) = (self.copies.borrow_mut()).get_mut(&(collection as u32, index)) {
             copy.original = None;
             copy.writer = None;
@@ -253,7 +253,7 @@ impl HostCopies {
     }
 
     /// What copies have cost since this was last asked.
-    pub(super) fn take_costs(&self) -> Vec<(HookId, CopyCosts)> {
+    pub(in crate::bridge) fn take_costs(&self) -> Vec<(HookId, CopyCosts)> {
         std::mem::take(&mut self.costs.borrow_mut())
     }
 

@@ -52,7 +52,7 @@ impl GivenLosses {
     }
 
     /// Whether a loss may be given, or why not.
-    pub(super) fn admits(&self) -> std::result::Result<(), String> {
+    pub(in crate::bridge) fn admits(&self) -> std::result::Result<(), String> {
         if !self.are_taken.get() {
             return Err("this loop takes no losses of hooks".to_owned());
         }
@@ -66,7 +66,7 @@ impl GivenLosses {
     }
 
     /// Sets the loss of the batch for a hook; with its gradient, in training.
-    pub(super) fn give(&self, value: f64, gradient: Option<Tensor>, hook: String) {
+    pub(in crate::bridge) fn give(&self, value: f64, gradient: Option<Tensor>, hook: String) {
         self.of_batch.replace(Some(Given {
             value,
             gradient,
@@ -75,19 +75,19 @@ impl GivenLosses {
     }
 
     /// Takes back what the call in progress has given.
-    pub(super) fn take_back(&self) {
+    pub(in crate::bridge) fn take_back(&self) {
         self.of_batch.take();
     }
 
     /// What it is, as text: for tests.
     #[cfg(test)]
-    pub(super) fn in_words(&self) -> String {
+    pub(in crate::bridge) fn in_words(&self) -> String {
         format!("{:?}", self.of_batch.borrow())
     }
 }
 
 /// A gradient in the shape of the outputs.
-pub(super) fn like_outputs(
+pub(in crate::bridge) fn like_outputs(
     gradient: &Tensor,
     outputs: &Tensor,
 ) -> std::result::Result<Tensor, String> {

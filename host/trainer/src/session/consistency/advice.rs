@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use sconce_plugin_api::Phase;
 
-use super::HookPlan;
 use super::given_loss::unused_loss;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, Unit};
 use crate::nn::ModelConfig;
 use crate::optim::{Optimizer, OptimizerConfig};
 use crate::run::TrainingPlan;
+use crate::session::HookPlan;
 use crate::task::Task;
 use sconce_base::nearest::nearest;
 
 /// All warnings of this kind.
-pub(super) fn advice(
+pub(in crate::session) fn advice(
     manifest: &Manifest,
     plan: &TrainingPlan,
     hooks: &[HookPlan],
@@ -160,7 +160,7 @@ impl Run<'_> {
             self.task
                 .parameters()
                 .iter()
-                .map(super::super::parameters::Parameter::name)
+                .map(crate::parameters::Parameter::name)
         };
         let wanted = self.plan.allow_missing_gradients.iter().enumerate();
         wanted

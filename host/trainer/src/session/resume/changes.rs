@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::HookPlan;
 use crate::checkpoint::{Checkpoint, Facts, HookRecord};
 use crate::dispatch::HookSpec;
 use crate::manifest::{BatchNormStatistics, BatchesPer, Manifest, Wire};
+use crate::session::HookPlan;
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 

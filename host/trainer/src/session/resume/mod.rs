@@ -1,4 +1,6 @@
-//! The checkpoint to resume from, and the check that it belongs to the same run.
+//! The checkpoint to resume from, and the check that it belongs to the same run: `changes` are the differences between the two.
+
+mod changes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +9,9 @@ use candle_core::Tensor;
 use sconce_base::nearest::nearest;
 use sconce_base::regular_file::read_at_most;
 
-use super::{
-    HookPlan, Output, Prepared, StartFailure, changes, data_changes, device_changes,
-    products_change,
-};
+pub use changes::{changes, data_changes, rank_changes};
+
+use super::{HookPlan, Output, Prepared, StartFailure, device_changes, products_change};
 use crate::checkpoint::{self, Checkpoint, FORMAT, LATEST, Section, Store};
 use crate::data::{self, DataFile};
 use crate::diagnostic::Diagnostic;

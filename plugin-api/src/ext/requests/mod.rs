@@ -1,4 +1,19 @@
 //! `sconce.requests/1`: requests that a hook may make to the run.
+//!
+//! **Parts.** `asked`: what a request's number and text mean; `text`: those of text that the model writes. `legal`: at which mount points
+//! which are legal, and what may be changed there. `readable`: what a hook may read of a loop, beside what it asks for.
+
+mod asked;
+mod legal;
+mod readable;
+mod text;
+
+pub use asked::{Asked, check_ratio, serving_order};
+pub use legal::{
+    BEST_CHECKPOINT, KEPT_WEIGHTS, LATEST, RUN_TIMES, check_name, check_path, check_tag,
+};
+pub use readable::Readable;
+pub use text::{GENERATED_TEXT, TextRequest, WrittenText};
 
 use super::extension;
 use crate::abi::Refusal;
@@ -85,11 +100,13 @@ pub enum Request {
     /// It is done before the call returns. What was written is published as
     /// [`GENERATED_TEXT`](super::GENERATED_TEXT), a list of [`WrittenText`](super::WrittenText) with one for each prompt.
     Generate = 27,
+    /// At a hook's creation: of all modules, call it at those alone whose names the text has, separated by commas.
+    SelectModules = 28,
 }
 
 impl Request {
     /// All requests that this version of the API knows, in the order of their numbers.
-    pub const ALL: [Request; 27] = [
+    pub const ALL: [Request; 28] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -117,6 +134,7 @@ impl Request {
         Request::DeclareAsks,
         Request::DeclareReads,
         Request::Generate,
+        Request::SelectModules,
     ];
 
     /// Whether it is legal at a hook's creation, and nowhere else: it says something about the hook, and asks nothing of
@@ -128,6 +146,7 @@ impl Request {
                 | Request::DeclareMetric
                 | Request::DeclareAsks
                 | Request::DeclareReads
+                | Request::SelectModules
         )
     }
 
@@ -183,6 +202,7 @@ impl Request {
             Request::DeclareAsks => "declare_asks",
             Request::DeclareReads => "declare_reads",
             Request::Generate => "generate",
+            Request::SelectModules => "select_modules",
         }
     }
 }

@@ -1,16 +1,25 @@
 //! Builds the task and the optimizer of a manifest.
+//!
+//! **Parts.** `adapt`: the adapters that a manifest asks for. `memory`: whether a model fits into memory, found from its shapes; `view_sizes`:
+//! whether it fits views of several sizes. `model_failure`: why a model can't be built for the data.
+
+mod adapt;
+mod memory;
+mod model_failure;
+mod view_sizes;
 
 use std::path::PathBuf;
 
 use candle_core::DType;
 
+pub use memory::{ModelUse, check_memory};
+
 use super::StartFailure;
-use super::adapt::{adapter_plan, complete_adapters, unadapted};
 use super::device::{check_device, open_device};
-use super::memory::{ModelUse, check_memory};
-use super::model_failure::{cant_be_built, inputs_of};
-use super::view_sizes::take_all_views;
+use adapt::{adapter_plan, complete_adapters, unadapted};
+use model_failure::{cant_be_built, inputs_of};
 use sconce_plugin_api::Phase;
+use view_sizes::take_all_views;
 
 use crate::adapters;
 use crate::data::Splits;
@@ -20,7 +29,7 @@ use crate::mentioned::mentioned;
 use crate::nn::Signal;
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
-use crate::task::{self, Limited, Supervised, Task};
+use crate::task::{self, OtherData, Supervised, Task};
 use crate::weights::{self, Comparison, FamilyNames, WeightsConfig};
 
 /// A program's way of creating its task.
@@ -97,7 +106,7 @@ pub fn task(
         ]));
     }
     Ok(match manifest.train.data_limits() {
-        Some(limits) => Box::new(Limited::new(task, limits)),
+        Some(limits) => Box::new(OtherData::limited(task, limits)),
         None => task,
     })
 }

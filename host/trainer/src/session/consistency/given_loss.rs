@@ -3,10 +3,10 @@
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::Readable;
 
-use super::{HookPlan, StartFailure};
 use crate::data::Targets;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
+use crate::session::{HookPlan, StartFailure};
 use crate::task::Task;
 
 /// Checks that some hook may give the loss, if the manifest says that one does.
@@ -14,7 +14,7 @@ use crate::task::Task;
 /// # Errors
 ///
 /// If by their metadata none does.
-pub(super) fn check_given_loss(
+pub(in crate::session) fn check_given_loss(
     manifest: &Manifest,
     task: &dyn Task,
     hooks: &[HookPlan],

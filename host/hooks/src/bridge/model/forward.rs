@@ -4,8 +4,8 @@ use candle_core::Tensor;
 use sconce_ops::host_copy;
 use sconce_plugin_api::ext::ForwardMode;
 
-use super::exposed::Exposed;
-use super::values::PublishedValues;
+use crate::bridge::exposed::Exposed;
+use crate::bridge::values::PublishedValues;
 
 /// Runs the model that is trained, on the batch that hooks see and with the parameters as they are.
 pub trait ForwardModel {
@@ -95,7 +95,7 @@ pub fn exchange(tensors: &[SetTensor]) -> candle_core::Result<()> {
 
 impl Exposed {
     /// The parameters of a set, as [`tensors_of_set`].
-    pub(super) fn of_set(
+    pub(in crate::bridge) fn of_set(
         &self,
         set: &str,
         values: &PublishedValues,

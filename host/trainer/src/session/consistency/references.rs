@@ -2,9 +2,9 @@
 
 use sconce_plugin_api::{METRIC_FORMAT, Monitor, Phase};
 
-use super::{HookPlan, StartFailure};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, schema_check};
+use crate::session::{HookPlan, StartFailure};
 use crate::task::Task;
 use sconce_base::nearest::nearest;
 use sconce_base::patterns::Patterns;

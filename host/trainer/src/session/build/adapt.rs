@@ -1,11 +1,11 @@
 //! The adapters that a manifest asks for: their plan before the model is built, and their values after.
 
-use super::StartFailure;
 use crate::adapters::{self, AdapterError};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{AdaptConfig, Manifest};
 use crate::parameters::Parameters;
 use crate::parameters::adapters::AdapterPlan;
+use crate::session::StartFailure;
 
 /// The plan of the manifest's adapters, if it has any.
 ///

@@ -1,37 +1,57 @@
-//! A task on part of its data, for quick trials and for overfitting a few samples.
+//! A task on other data than its own: on the first samples of them, for quick trials and for overfitting a few, or on several views of
+//! each sample, whose predictions are averaged (test-time augmentation).
 
 use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::{DeferredMetrics, Task, TaskModel};
-use crate::data::{Batch, DataFile, Dataset, First, Preprocessing};
+use super::{DeferredMetrics, Task, TaskModel, mean_of_views};
+use crate::data::{Batch, DataError, DataFile, Dataset, First, Preprocessing};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
 pub use crate::manifest::DataLimits;
 
-/// A task that sees part of its data.
-pub struct Limited {
+/// A task on other data than its own.
+pub struct OtherData {
     task: Box<dyn Task>,
-    limits: DataLimits,
+    data: ReplacedData,
 }
 
-impl Limited {
+/// What takes the place of the task's data.
+enum ReplacedData {
+    /// The first samples.
+    First(DataLimits),
+    /// Those of a phase, in views.
+    Views(Phase, Arc<dyn Dataset>),
+}
+
+impl OtherData {
     /// Limits the data of `task`.
-    pub fn new(task: Box<dyn Task>, limits: DataLimits) -> Self {
-        Limited { task, limits }
-    }
-}
-
-impl Task for Limited {
-    fn parameters(&self) -> &Parameters {
-        self.task.parameters()
+    pub fn limited(task: Box<dyn Task>, limits: DataLimits) -> Self {
+        let data = ReplacedData::First(limits);
+        OtherData { task, data }
     }
 
-    fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
-        let limits = &self.limits;
+    /// Evaluates `task` on `views` of its data for `phase`, as [`Dataset::in_views`] reads them.
+    ///
+    /// # Errors
+    ///
+    /// If there are no samples, or they have no such views.
+    pub fn in_views(
+        task: Box<dyn Task>,
+        phase: Phase,
+        views: &str,
+    ) -> std::result::Result<Self, DataError> {
+        let data = task.data(phase);
+        let data = data.ok_or(DataError::WithoutViews)?.in_views(views)?;
+        let data = ReplacedData::Views(phase, data);
+        Ok(OtherData { task, data })
+    }
+
+    /// The first samples of a phase, as many as the limits say.
+    fn first(&self, phase: Phase, limits: &DataLimits) -> Option<Arc<dyn Dataset>> {
         if let Some(count) = limits.overfit
             && matches!(phase, Phase::Train | Phase::Val | Phase::Test)
         {
@@ -51,6 +71,24 @@ impl Task for Limited {
             None => data,
         })
     }
+}
+
+fn first(data: Arc<dyn Dataset>, count: usize) -> Arc<dyn Dataset> {
+    Arc::new(First::new(data, count))
+}
+
+impl Task for OtherData {
+    fn parameters(&self) -> &Parameters {
+        self.task.parameters()
+    }
+
+    fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
+        match &self.data {
+            ReplacedData::First(limits) => self.first(phase, limits),
+            ReplacedData::Views(of, data) if *of == phase => Some(Arc::clone(data)),
+            ReplacedData::Views(..) => self.task.data(phase),
+        }
+    }
 
     fn preprocessing(&self) -> Option<Arc<Preprocessing>> {
         self.task.preprocessing()
@@ -65,7 +103,11 @@ impl Task for Limited {
     }
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
-        self.task.forward(batch, pass)
+        let outputs = self.task.forward(batch, pass)?;
+        match &self.data {
+            ReplacedData::First(_) => Ok(outputs),
+            ReplacedData::Views(_, data) => mean_of_views(&outputs, batch.len(), data.targets()),
+        }
     }
 
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
@@ -115,8 +157,4 @@ impl Task for Limited {
     fn summary(&self) -> Option<Summary> {
         self.task.summary()
     }
-}
-
-fn first(data: Arc<dyn Dataset>, count: usize) -> Arc<dyn Dataset> {
-    Arc::new(First::new(data, count))
 }

@@ -1,13 +1,15 @@
 //! A run's output directory: created, checked for use, and locked by one run at a time.
 
+mod lock;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::lock::{self, Lock};
-use super::{StartFailure, lock::Holder};
+use super::StartFailure;
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::model_directory::MODEL;
+use lock::{Holder, Lock};
 use sconce_base::held_directory::{HeldDirectory, PART};
 
 /// Whether another process runs in this output directory.

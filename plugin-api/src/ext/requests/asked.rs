@@ -117,6 +117,9 @@ pub enum Asked {
     /// The hook reads no more of the loop than what has these names, some of which may be a newer version's.
     #[serde(skip)]
     DeclareReads(Vec<String>),
+    /// Of all modules, call the hook at those of these names alone.
+    #[serde(skip)]
+    SelectModules(Vec<String>),
 }
 
 impl Asked {
@@ -259,6 +262,7 @@ impl Request {
             }
             Request::DeclareAsks => Asked::DeclareAsks(names(text)),
             Request::DeclareReads => Asked::DeclareReads(names(text)),
+            Request::SelectModules => Asked::SelectModules(names(text)),
             Request::Generate => Asked::Generate(text_request(text)?),
         })
     }

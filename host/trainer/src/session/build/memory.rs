@@ -5,9 +5,7 @@ use sconce_base::memory_limit::{available_memory, memory_limit};
 use sconce_ops::device;
 use sconce_plugin_api::Phase;
 
-use super::StartFailure;
 use super::adapt::adapter_plan;
-use super::device::open_device;
 use super::model_failure::{cant_be_built, inputs_of_views};
 use crate::data::{Splits, ViewGroup};
 use crate::device_facts::memory_size;
@@ -15,6 +13,8 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
 use crate::nn::{LayerError, MemoryBudget, ModelError};
 use crate::parameters::Parameters;
+use crate::session::StartFailure;
+use crate::session::device::open_device;
 use crate::task::split_of;
 
 /// What a model is built for.

@@ -3,7 +3,7 @@
 //! Sconce's own trainer has all of it. Another loop may not: PyTorch's optimizers know no sample indices, a framework may
 //! hide its loss. Such a loop refuses a hook before the run by what the hook's metadata list.
 
-use super::Collection;
+use crate::ext::Collection;
 
 /// A collection of tensors, a tensor of the batch, or a number that not every loop has.
 ///

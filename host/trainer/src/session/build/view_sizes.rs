@@ -2,7 +2,6 @@
 
 use candle_core::{DType, Device};
 
-use super::StartFailure;
 use super::adapt::adapter_plan;
 use super::model_failure::inputs_of_views;
 use crate::data::{Splits, ViewGroup};
@@ -10,6 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
 use crate::nn::{Network, Signal};
 use crate::parameters::Parameters;
+use crate::session::StartFailure;
 
 /// How a model fits views of any size.
 const HINT: &str = "no parameter and no output may depend on the size: `adaptive-avg-pool2d` before `flatten`, and a table of \

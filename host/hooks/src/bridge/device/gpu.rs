@@ -35,14 +35,14 @@ impl RunGpu {
     }
 
     /// Its name.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(in crate::bridge) fn name(&self) -> Option<&str> {
         let device = self.device()?;
         let name = || facts(device).map_or_else(|| "GPU".to_owned(), |facts| facts.name);
         Some(self.name.get_or_init(name))
     }
 
     /// Starts or ends recording when it does what.
-    pub(super) fn record(&self, is_on: bool, clock: &Clock) -> Result<()> {
+    pub(in crate::bridge) fn record(&self, is_on: bool, clock: &Clock) -> Result<()> {
         self.spans.borrow_mut().clear();
         let Some(device) = self.device().filter(|_| is_on) else {
             timeline::stop();
@@ -54,7 +54,7 @@ impl RunGpu {
     }
 
     /// Takes up to `count` spans, which begin at seconds of the run. A device that fails has none; the run notices itself.
-    pub(super) fn take(&self, count: usize) -> Vec<DeviceSpan> {
+    pub(in crate::bridge) fn take(&self, count: usize) -> Vec<DeviceSpan> {
         let mut spans = self.spans.borrow_mut();
         if spans.is_empty() {
             let begun = self.begun.get();
