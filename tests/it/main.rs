@@ -64,6 +64,7 @@
 //! | `generate`, `samples` | a model of text writes what it has learnt, after the training and during it, or says why it can't |
 //! | `model_docs` | the models in `docs/models.md` can be built, and train |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
+//! | `moments` | an optimizer's moments stored as `bf16` have the same bits in any course of a run |
 //! | `precision` | single precision computes what double precision does, at real sizes |
 //! | `c_hooks` | hooks in C and C++ train as those in Rust do, and their failures are reported |
 //! | `candle_gradients` | which of candle's operations can be trained through |
@@ -145,6 +146,7 @@ mod mixtures;
 mod model_directory;
 mod model_docs;
 mod modules;
+mod moments;
 mod museum;
 mod mutations;
 mod named_checkpoints;

@@ -113,6 +113,13 @@ fn a_network_with_dropout_has_the_same_bits_on_any_number_of_ranks() {
 }
 
 #[test]
+fn moments_in_bf16_have_the_same_bits_on_any_number_of_ranks() {
+    let mut manifest = manifest(mlp(), digits());
+    manifest["optimizer"]["moments"] = json!("bf16");
+    same_on(&manifest, &[2]);
+}
+
+#[test]
 fn convolutions_and_batch_norms_have_the_same_bits_on_any_number_of_ranks() {
     let model = json!({"kind": "resnet", "width": 4, "blocks": [1, 1]});
     same_on(&manifest(model, digits()), &[2, 3]);

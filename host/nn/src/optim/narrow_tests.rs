@@ -4,7 +4,8 @@ use candle_core::{DType, Device, Tensor};
 use half::bf16;
 use sconce_ops::counted;
 
-use super::narrow::{rounded, words};
+use super::narrow::{rounded, run_narrow, words};
+use super::sweep::{Float, Sweep, SweepSlices};
 use super::{Optimizer, OptimizerConfig};
 use crate::gradients::Gradients;
 use crate::init::Init;
@@ -158,6 +159,26 @@ fn rounding_is_to_a_neighbour_and_right_on_average() {
     }
 }
 
+/// As threads share them.
+#[test]
+fn blocks_on_their_own_have_the_same_bits() {
+    let step = Step;
+    let fresh = || ([1.0_f32; SIZE], [bf16::ONE; SIZE], [bf16::ONE; SIZE]);
+    let gradient: Vec<f32> = gradient(0).into_iter().map(|g| g as f32).collect();
+    let mut whole = fresh();
+    let (all, first, second) = (&mut whole.0, &mut whole.1, &mut whole.2);
+    run_narrow(&step, all, &gradient, first, second, 5, 0);
+    let mut parts = fresh();
+    for block in [2, 0, 1] {
+        let own = block * 1024..SIZE.min((block + 1) * 1024);
+        let (part, gradient) = (&mut parts.0[own.clone()], &gradient[own.clone()]);
+        let (first, second) = (&mut parts.1[own.clone()], &mut parts.2[own]);
+        run_narrow(&step, part, gradient, first, second, 5, block as u64);
+    }
+    assert!(whole == parts, "other bits");
+    assert!(whole != fresh(), "nothing was stepped");
+}
+
 /// Computed by another program, in Python (`tests/reference/moment_rounding.py`). Changing these numbers changes the results of
 /// everyone's runs.
 #[test]
@@ -193,6 +214,30 @@ const GOLDEN: [[u16; 2]; 12] = [
     [0x3e69, 0x3bab],
     [0x3e6a, 0x3baa],
 ];
+
+/// A rule with two moments.
+struct Step;
+
+impl Sweep for Step {
+    fn run<T: Float>(&self, numbers: SweepSlices<'_, T>) {
+        let [first, second, _] = numbers.moments;
+        let tenth = T::from_f64(0.1);
+        for (((p, &g), m), v) in (numbers.parameter.iter_mut())
+            .zip(numbers.gradient)
+            .zip(first)
+            .zip(second)
+        {
+            *m = *m + tenth * g;
+            *v = *v + tenth * g * g;
+            *p = *p - *m * *v;
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernel(&self) -> (sconce_ops::cuda::optimizers::Rule, [f64; 8]) {
+        (sconce_ops::cuda::optimizers::Rule::Adam, [0.0; 8])
+    }
+}
 
 #[test]
 fn what_cannot_be_stored_so_is_refused() {
