@@ -128,9 +128,12 @@ impl Layer for Sequence {
             let is_rounded = layer.can_round_outputs()
                 && Sequence::round(rest, &x, head, pass)
                 && !step.is_heard(pass);
-            let forward = |x: &Tensor, pass: &mut Pass<'_>| match is_rounded {
-                true => ops::rounding_outputs(|| layer.forward(x, pass)),
-                false => layer.forward(x, pass),
+            let forward = |x: &Tensor, pass: &mut Pass<'_>| {
+                if is_rounded {
+                    ops::rounding_outputs(|| layer.forward(x, pass))
+                } else {
+                    layer.forward(x, pass)
+                }
             };
             x = match module {
                 Some(module) => pass.module(module, &x, forward)?,
