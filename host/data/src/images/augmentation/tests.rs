@@ -8,7 +8,8 @@ use crate::Dataset;
 use crate::dataset::fitted::Fitted;
 use crate::images::transform::{ImageFormat, ImageTransform};
 use crate::images::{
-    Assembly, FittedImages, ImageTargets, Images, NormaliseConfig, NormaliseRule, OwnImages,
+    Assembly, FittedImages, ImageOptions, ImageTargets, Images, NormaliseConfig, NormaliseRule,
+    OwnImages,
 };
 use crate::split::{Part, Parts};
 
@@ -114,12 +115,15 @@ fn splits(config: &AugmentConfig, seed: u64) -> Result<Fitted<FittedImages>, cra
         val: vec![2, 4],
         test: Vec::new(),
     };
+    let options = ImageOptions {
+        normalise: NormaliseConfig::Rule(NormaliseRule::None),
+        augment: config.clone(),
+        views: Vec::new(),
+        targets: ImageTargets::Classes,
+    };
     let assembly = Assembly {
         classes: ["a", "b"].map(str::to_owned).to_vec(),
-        normalise: &NormaliseConfig::Rule(NormaliseRule::None),
-        augment: config,
-        views: &[],
-        targets: ImageTargets::Classes,
+        options: &options,
         seed,
     };
     assembly.splits(images, parts, Part::Count(2), Part::Own(own))

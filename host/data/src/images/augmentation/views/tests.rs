@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::crop::{Rectangle, resized};
 use super::*;
 use crate::images::{
-    Assembly, AugmentConfig, ColourConfig, ImageTargets, Images, NormaliseConfig, NormaliseRule,
+    Assembly, AugmentConfig, ColourConfig, ImageOptions, ImageTargets, Images, NormaliseConfig,
+    NormaliseRule,
 };
 use crate::split::{Part, Parts};
 use crate::{DataError, Dataset};
@@ -148,12 +149,15 @@ fn splits(
         val: vec![2, 4],
         test: Vec::new(),
     };
+    let options = ImageOptions {
+        normalise: NormaliseConfig::Rule(NormaliseRule::None),
+        augment: augment.clone(),
+        views: views.to_vec(),
+        targets: ImageTargets::Classes,
+    };
     let assembly = Assembly {
         classes: ["a", "b"].map(str::to_owned).to_vec(),
-        normalise: &NormaliseConfig::Rule(NormaliseRule::None),
-        augment,
-        views,
-        targets: ImageTargets::Classes,
+        options: &options,
         seed,
     };
     let fitted = assembly.splits(images, parts, Part::Count(2), Part::Nothing)?;
