@@ -203,16 +203,29 @@ fn words_after<'a>(text: &'a str, before: &str) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// The sources of these folders of the crate, one after the other.
+/// The sources of these folders of the crate and of those within them, one after the other.
 fn sources(folders: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files = folders.iter().flat_map(|folder| {
-        let entries = fs::read_dir(root.join(folder)).expect("a folder of the crate");
-        entries.map(|entry| entry.expect("an entry").path())
-    });
-    let files = files.filter(|file| file.extension().is_some_and(|suffix| suffix == "rs"));
-    files
-        .map(|file| fs::read_to_string(file).expect("a source"))
+    folders
+        .iter()
+        .map(|folder| sources_of(&root.join(folder)))
+        .collect()
+}
+
+fn sources_of(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).expect("a folder of the crate");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let is_source = |path: &Path| path.extension().is_some_and(|suffix| suffix == "rs");
+    paths
+        .map(|path| {
+            if path.is_dir() {
+                sources_of(&path)
+            } else if is_source(&path) {
+                fs::read_to_string(path).expect("a source")
+            } else {
+                String::new()
+            }
+        })
         .collect()
 }
 
