@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Adam, AdamW, GroupConfig, Groups, Lion, Optimizer, OptimizerError, RmsProp, Sgd};
+use super::{
+    Adam, AdamW, GroupConfig, Groups, Lion, MomentStorage, Optimizer, OptimizerError, RmsProp, Sgd,
+};
 use crate::parameters::Parameters;
 
 /// Optimizer and its hyper-parameters.
@@ -150,25 +152,6 @@ pub enum OptimizerConfig {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
-}
-
-/// Type in which an optimizer's moments are kept between updates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MomentStorage {
-    /// That of the parameters.
-    #[default]
-    F32,
-    /// 8 significant bits: half the memory, and half of its share of a checkpoint. An update computes in the parameters' type, and rounds
-    /// what it leaves up or down at random, by words of the seed, the step, the parameter and the element. CPU only.
-    Bf16,
-}
-
-impl MomentStorage {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-    fn is_f32(&self) -> bool {
-        *self == MomentStorage::F32
-    }
 }
 
 fn default_beta1() -> f64 {

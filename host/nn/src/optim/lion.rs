@@ -4,9 +4,9 @@
 use sconce_ops::cuda::optimizers::Rule as KernelRule;
 
 use super::ParameterGroup;
+use super::elements::{Float, Sweep, SweepSlices};
 use super::moments::Moments;
 use super::rule::{Rule, RuleOptimizer, StepNumber};
-use super::sweep::{Float, Sweep, SweepSlices};
 
 /// Lion (Chen et al., Symbolic Discovery of Optimization Algorithms, 2023, algorithm 2), for each
 /// element of a parameter p with gradient g:

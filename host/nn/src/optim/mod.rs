@@ -9,8 +9,10 @@
 
 mod adam;
 mod config;
+mod elements;
 mod error;
 mod lion;
+mod moment_storage;
 mod moments;
 mod narrow;
 #[cfg(test)]
@@ -27,9 +29,10 @@ mod tests;
 use candle_core::Tensor;
 
 pub use adam::{Adam, AdamRule, AdamW};
-pub use config::{MomentStorage, OptimizerConfig};
+pub use config::OptimizerConfig;
 pub use error::OptimizerError;
 pub use lion::{Lion, LionRule};
+pub use moment_storage::MomentStorage;
 pub use rmsprop::{RmsProp, RmsPropRule};
 pub use rule::RuleOptimizer;
 pub use sconce_parameters::groups::{DEFAULT_GROUP, GroupConfig, Groups, ParameterGroup};

@@ -18,7 +18,7 @@ use sconce_ops::kernels::region;
 use sconce_ops::random::{self, Stream};
 use sconce_ops::{counted, vectorised};
 
-use super::sweep::{Float, Sweep, SweepSlices};
+use super::elements::{Float, Sweep, SweepSlices};
 
 /// Elements that are widened at once, and have a row of random words.
 const BLOCK: usize = 1024;

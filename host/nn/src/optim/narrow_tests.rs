@@ -4,8 +4,8 @@ use candle_core::{DType, Device, Tensor};
 use half::bf16;
 use sconce_ops::counted;
 
+use super::elements::{Float, Sweep, SweepSlices};
 use super::narrow::{rounded, run_narrow, words};
-use super::sweep::{Float, Sweep, SweepSlices};
 use super::{Optimizer, OptimizerConfig};
 use crate::gradients::Gradients;
 use crate::init::Init;

@@ -4,9 +4,9 @@
 use sconce_ops::cuda::optimizers::Rule as KernelRule;
 
 use super::ParameterGroup;
+use super::elements::{Float, Sweep, SweepSlices};
 use super::moments::Moments;
 use super::rule::{Rule, RuleOptimizer, StepNumber};
-use super::sweep::{Float, Sweep, SweepSlices};
 
 /// RMSprop (Hinton, 2012; centred: Graves, 2013) as PyTorch's `torch.optim.RMSprop` computes it, for
 /// each element of a parameter p with gradient g:

@@ -2,8 +2,9 @@
 
 use candle_core::Tensor;
 
+use super::elements::Sweep;
 use super::moments::Moments;
-use super::sweep::{Sweep, sweep};
+use super::sweep::sweep;
 use super::{Groups, MomentStorage, Optimizer, OptimizerError, ParameterGroup, narrow};
 use crate::parameters::Parameters;
 
