@@ -333,13 +333,14 @@ fn compare(task: &str, test: &str, steps: usize) {
     assert!(steps >= least, "{task}: {steps}");
     let found = losses(task, DType::F32, wanted.batch_size, &reference, steps);
     // Operations composed of candle's add in another order, and roundings grow from step to step: the mobilenet's losses are 2e-4
-    // apart after 46 steps. In double precision, which checks the formulas, the limit is one for both.
+    // apart after 46 steps, and those of our own kernels on a processor without AVX-512 1.05e-4 after 43. In double precision, which
+    // checks the formulas, the limit is one for all.
     let composed = std::env::var("SCONCE_OPS").is_ok_and(|operations| operations == "composed");
     agree(
         task,
         &found,
         &wanted.f32,
-        if composed { 1e-3 } else { 1e-4 },
+        if composed { 1e-3 } else { 2e-4 },
     );
 }
 
