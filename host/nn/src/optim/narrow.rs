@@ -77,6 +77,7 @@ vectorised! {
     ) {
         let mut wide = [[T::ZERO; BLOCK]; MOST];
         let [wide_first, wide_second] = &mut wide;
+        let mut words = [0; BLOCK];
         let blocks = parameter.chunks_mut(BLOCK).zip(gradient.chunks(BLOCK));
         // Of a moment that is not there, a block has no elements.
         let mut moments = (first.chunks_mut(BLOCK), second.chunks_mut(BLOCK));
@@ -87,11 +88,13 @@ vectorised! {
                 (&mut wide_first[..first.len()], &mut wide_second[..second.len()]);
             widen(first, wide_first);
             widen(second, wide_second);
+            let count = parameter.len();
             let moments = [&mut *wide_first, &mut *wide_second, &mut []];
             sweep.run(SweepSlices { parameter, gradient, moments });
-            let row = counted::row(key, block);
-            narrow(wide_first, first, row, |word| word & 0xffff);
-            narrow(wide_second, second, row, |word| word >> 16);
+            let words = &mut words[..count];
+            draw(counted::row(key, block), words);
+            narrow(wide_first, first, words, |word| word & 0xffff);
+            narrow(wide_second, second, words, |word| word >> 16);
         }
     }
 }
@@ -103,17 +106,20 @@ fn widen<T: Float>(narrow: &[bf16], wide: &mut [T]) {
     }
 }
 
-/// Rounds elements, each by 16 bits of its word in the row.
+/// Draws the words of a row.
 #[inline(always)]
-fn narrow<T: Float>(
-    wide: &[T],
-    narrow: &mut [bf16],
-    (low, high): (u32, u32),
-    part: impl Fn(u32) -> u32,
-) {
-    for ((index, narrow), wide) in (0_u32..).zip(narrow).zip(wide) {
-        let low = low.wrapping_add(index.wrapping_mul(counted::ROW_STEP));
-        *narrow = rounded(wide.to_f32(), part(counted::word(low, high)));
+fn draw((low, high): (u32, u32), words: &mut [u32]) {
+    for (index, word) in words.iter_mut().enumerate() {
+        let low = low.wrapping_add((index as u32).wrapping_mul(counted::ROW_STEP));
+        *word = counted::word(low, high);
+    }
+}
+
+/// Rounds elements, each by 16 bits of its word.
+#[inline(always)]
+fn narrow<T: Float>(wide: &[T], narrow: &mut [bf16], words: &[u32], part: impl Fn(u32) -> u32) {
+    for ((narrow, wide), word) in narrow.iter_mut().zip(wide).zip(words) {
+        *narrow = rounded(wide.to_f32(), part(*word));
     }
 }
 
