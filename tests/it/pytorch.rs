@@ -327,14 +327,14 @@ fn compare(task: &str, test: &str, steps: usize) {
     agree(task, &found, &wanted.f64, 1e-6);
     let pairs = wanted.f32.iter().zip(&wanted.f64);
     let same = pairs.take_while(|(single, double)| ((*single - *double) / *double).abs() < 2e-5);
-    let steps = same.count();
+    // Where sums have another order, roundings are as large some steps sooner.
+    let steps = same.count() * 4 / 5;
     // Of batch norms over a few numbers each, rounding grows fastest.
     let least = if task == "resnet18" { 10 } else { 20 };
     assert!(steps >= least, "{task}: {steps}");
     let found = losses(task, DType::F32, wanted.batch_size, &reference, steps);
-    // Operations composed of candle's add in another order, and roundings grow from step to step: the mobilenet's losses are 2e-4
-    // apart after 46 steps, and those of our own kernels on a processor without AVX-512 1.05e-4 after 43. In double precision, which
-    // checks the formulas, the limit is one for all.
+    // Operations composed of candle's add in another order, and so do our own on a processor without AVX-512: the mobilenet's losses
+    // are 2e-4 apart after 46 steps. In double precision, which checks the formulas, the limit is one for all.
     let composed = std::env::var("SCONCE_OPS").is_ok_and(|operations| operations == "composed");
     agree(
         task,
