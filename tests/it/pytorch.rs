@@ -9,6 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use sconce::data::Targets;
 use sconce::gradients::Gradients;
 use sconce::loss::LossConfig;
+use sconce::nn::ops::kernels::{InstructionLevel, level};
 use sconce::nn::{Model, ModelConfig, Network, Pass, PassPosition, Signal};
 use sconce::optim::{AdamW, Optimizer};
 use sconce::parameters::Parameters;
@@ -327,20 +328,24 @@ fn compare(task: &str, test: &str, steps: usize) {
     agree(task, &found, &wanted.f64, 1e-6);
     let pairs = wanted.f32.iter().zip(&wanted.f64);
     let same = pairs.take_while(|(single, double)| ((*single - *double) / *double).abs() < 2e-5);
-    // Where sums have another order, roundings are as large some steps sooner.
-    let steps = same.count() * 4 / 5;
+    let mut steps = same.count();
+    if level() != InstructionLevel::Avx512 {
+        // Sums have another order there than in the reference, and roundings are as large some steps sooner: those of the mobilenet pass
+        // the limit at step 43 of 50.
+        steps = steps * 4 / 5;
+    }
     // Of batch norms over a few numbers each, rounding grows fastest.
     let least = if task == "resnet18" { 10 } else { 20 };
     assert!(steps >= least, "{task}: {steps}");
     let found = losses(task, DType::F32, wanted.batch_size, &reference, steps);
-    // Operations composed of candle's add in another order, and so do our own on a processor without AVX-512: the mobilenet's losses
-    // are 2e-4 apart after 46 steps. In double precision, which checks the formulas, the limit is one for all.
+    // Operations composed of candle's add in another order, and roundings grow from step to step: the mobilenet's losses are 2e-4
+    // apart after 46 steps. In double precision, which checks the formulas, the limit is one for both.
     let composed = std::env::var("SCONCE_OPS").is_ok_and(|operations| operations == "composed");
     agree(
         task,
         &found,
         &wanted.f32,
-        if composed { 1e-3 } else { 2e-4 },
+        if composed { 1e-3 } else { 1e-4 },
     );
 }
 

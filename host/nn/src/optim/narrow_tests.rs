@@ -147,7 +147,7 @@ fn rounding_is_to_a_neighbour_and_right_on_average() {
             assert!(error < 3.0 * distance / 256.0, "{x}: {mean}");
         }
     }
-    // What `bf16` has is kept, and what is no number or too large stays so.
+    // What `bf16` has is kept, and what is NaN or too large stays so.
     for random in [0, 1, 0xffff] {
         for kept in [0.0, -0.0, 1.5, -256.0, f32::INFINITY, f32::NEG_INFINITY] {
             assert_eq!(rounded(kept, random).to_f32().to_bits(), kept.to_bits());
