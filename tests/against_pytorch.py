@@ -1,12 +1,14 @@
 """Training steps of twelve shapes through manifests, beside PyTorch's and JAX's: the table of docs/performance.md.
 
-usage: against_pytorch.py [--shapes mlp,vit] [--threads 2] [--rounds 3] [--peers torch,compile,jax] [--instructions avx2]
+usage: against_pytorch.py [--shapes mlp,vit|others] [--threads 2] [--rounds 3] [--peers torch,compile,jax] [--instructions avx2]
                           [--binary FILE] [--set model.recompute=true] [--phases] [--record FILE]
        against_pytorch.py --table FILE [--phases]
 
 Each shape is a manifest over generated data, run by the `sconce` binary; the same model and batch runs in the peers' scripts of
 ../shared/peers (or PEERS). Ours and the peers run in turn, A B C A B C …, each in a process of its own; the table has the medians
 over the rounds. Python must be one that has torch, and JAX if that is to be compared; the machine otherwise idle.
+
+`--shapes others` are nineteen more (tests/other_shapes.py). In the table:
 
 - *ms*: the median training step (forward, loss, backward, AdamW, reading the loss). Ours is the median iteration of the hook
   `iteration-timer`, which listens at no module, without its wait for data, since the peers have their batch at hand; *data* is that wait.
@@ -19,9 +21,9 @@ that is idle for short times only. `--instructions avx2` limits our own loops, t
 build a binary with `--no-default-features --features mimalloc`. Needs `cargo build --release`.
 """
 import argparse, array, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile, time
+from other_shapes import DIGIT, IMAGE, OTHERS, PEERS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PEERS = pathlib.Path(os.environ.get("PEERS", ROOT / "../shared/peers"))
 
 
 def mlp(*hidden):
@@ -64,7 +66,6 @@ class Shape:
         self.steps, self.passes, self.peer_steps = steps, passes, peer_steps
 
 
-IMAGE, DIGIT = (3, 32, 32), (1, 28, 28)
 SHAPES = {  # gflop: None is asked of the peer
     "mlp": Shape(0.0781, 64, DIGIT, 10, mlp(256), 100, 40, 1500),
     "lenet": Shape(1.842, 64, DIGIT, 10, {"kind": "convnet", "conv_activation": "identity", "hidden": [1024]}, 30, 5, 50),
@@ -79,6 +80,7 @@ SHAPES = {  # gflop: None is asked of the peer
     "vit": Shape(None, 32, IMAGE, 10, {"kind": "vit", "patch": 4, "width": 192, "layers": 6, "heads": 3}, 4, 3, 8),
     "gpt-8x256": Shape(None, 4, 256, 256, {"kind": "gpt", "layers": 8, "heads": 8, "width": 256}, 3, 3, 6),
 }
+SHAPES |= {name: Shape(None, *shape) for name, shape in OTHERS.items()}
 JAX = ("mlp", "lenet", "gpt", "tabular", "vgg")
 PHASES = ("forward", "loss", "backward", "update")
 PEAK = Shape(None, 1024, (2048,), 10, mlp(2048, 2048, 2048), 2, 2, 0)
@@ -176,8 +178,9 @@ def theirs(peer, name, shape, arguments):
         command = ["taskset", "-c", f"0-{arguments.threads - 1}", sys.executable, str(PEERS / "jax_tasks.py"), name, str(shape.peer_steps)]
         environment = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2" if limited else ""}
     else:
-        script = "torch_tasks.py" if name in ("mlp", "lenet", "gpt") else "torch_shapes.py"
-        command += [str(PEERS / script), name, str(shape.peer_steps), "--threads", threads]
+        script = PEERS / ("torch_tasks.py" if name in ("mlp", "lenet", "gpt") else "torch_shapes.py")
+        script = ROOT / "tests/other_shapes.py" if name in OTHERS else script
+        command += [str(script), name, str(shape.peer_steps), "--threads", threads]
         command += {"compile": ["--compile"], "autocast": ["--bf16"]}.get(peer, [])
         environment = torch_limits(arguments)
     output, memory = run(command, environment)
@@ -282,7 +285,7 @@ def print_table(records, title, phases):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     listed = lambda text: text.split(",")
-    parser.add_argument("--shapes", type=listed, default=list(SHAPES), help="names with commas; default: all")
+    parser.add_argument("--shapes", type=listed, default=[name for name in SHAPES if name not in OTHERS], help="names with commas, or others; default: the twelve")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", type=listed, default=["torch", "jax"], help="of torch, compile, autocast (to bf16), jax; default: torch,jax")
@@ -297,6 +300,8 @@ def main():
     if arguments.table:
         table([json.loads(line) for line in arguments.table.read_text().splitlines()], arguments.phases)
         return
+    if arguments.shapes == ["others"]:
+        arguments.shapes = list(OTHERS)
     unknown = [name for name in arguments.shapes if name not in SHAPES]
     if unknown:
         parser.error(f"unknown shapes {unknown}; known: {', '.join(SHAPES)}")
