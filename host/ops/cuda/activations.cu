@@ -4,7 +4,7 @@
 // What cuBLAS leaves of a linear layer, x · Wᵀ, gets bias and function in one pass, in place of two: each element is read and written once.
 // The backward pass computes the derivative again from the same product, so that nothing more is kept. Elements may be bf16; biases are float.
 
-enum Function { NONE, RELU, GELU, SILU, GELU_TANH, QUICK_GELU };
+enum Function { NONE, RELU, GELU, SILU, GELU_TANH, QUICK_GELU, TANH, SIGMOID };
 
 // (1 + tanh(u)) / 2 is the sigmoid of 2 · u = LINEAR · x + CUBIC · x³.
 #define LINEAR 1.595769121605730711f
@@ -31,6 +31,10 @@ __device__ inline float value_of(unsigned function, float x) {
         return x * sigmoid_of(x * (LINEAR + CUBIC * x * x));
     case QUICK_GELU:
         return x * sigmoid_of(1.702f * x);
+    case TANH:
+        return tanhf(x);
+    case SIGMOID:
+        return sigmoid_of(x);
     default:
         return x;
     }
@@ -48,6 +52,14 @@ __device__ inline float derivative_of(unsigned function, float x) {
         return gated_derivative(x, x * (LINEAR + CUBIC * x * x), LINEAR + 3.0f * CUBIC * x * x);
     case QUICK_GELU:
         return gated_derivative(x, 1.702f * x, 1.702f);
+    case TANH: {
+        const float y = tanhf(x);
+        return 1.0f - y * y;
+    }
+    case SIGMOID: {
+        const float y = sigmoid_of(x);
+        return y - y * y;
+    }
     default:
         return 1.0f;
     }

@@ -79,7 +79,9 @@ pub use operations::elementwise::add_relu::add_relu;
 pub use operations::elementwise::factors::{channels_times, columns_times};
 pub use operations::elementwise::masked::{dropout_factors, masked};
 pub use operations::elementwise::multiply::multiply;
-pub use operations::elementwise::{add, gelu, gelu_tanh, quick_gelu, relu, silu};
+pub use operations::elementwise::{
+    activated, add, gelu, gelu_tanh, quick_gelu, relu, sigmoid, silu, tanh,
+};
 pub use operations::embedding::{add_positions, embedding, embedding_with};
 pub use operations::finite::is_finite;
 pub use operations::linear::{linear, linear_then, linear_with, rounds_linear};
@@ -92,13 +94,14 @@ pub use operations::losses::squared_error::mean_squared_error;
 pub use operations::pool::pool2d;
 pub use operations::pool::upsample::upsample2d;
 pub use operations::rearranging::{concatenated, permuted, position_at, prepended};
-pub use operations::recurrent::{RecurrentKind, recurrent};
+pub use operations::recurrent::recurrent;
 pub use operations::row_norm::{layer_norm, rms_norm};
 pub use operations::sequences::{mean_positions, transpose};
 pub use operations::softmax::softmax;
 pub use options::{
     After, AttentionDropout, AttentionTerms, CrossEntropyTerms, Function, KeyIntervals, PoolKind,
-    RotaryTable, Rotation, TokenPositions, Upsampling, VisibleKeys, WeightOrder, Window, Windows,
+    RecurrentKind, RotaryTable, Rotation, TokenPositions, Upsampling, VisibleKeys, WeightOrder,
+    Window, Windows,
 };
 pub use statistics::{
     AcrossRanks, ChannelStatistics, RunningUpdate, SharedBatch, StatisticsSource,

@@ -86,11 +86,13 @@ pub(crate) fn apply(x: &Tensor, function: Function) -> Result<Tensor> {
             (wide * sigmoid(&(wide * 1.702)?)?)?.to_dtype(x.dtype())
         }
         Function::Silu => widened(x)?.silu()?.to_dtype(x.dtype()),
+        Function::Tanh => widened(x)?.tanh()?.to_dtype(x.dtype()),
+        Function::Sigmoid => sigmoid(&*widened(x)?)?.to_dtype(x.dtype()),
     })
 }
 
 /// 1 / (1 + e⁻ˣ), by tanh: e⁻ˣ overflows for large negative x.
-fn sigmoid(x: &Tensor) -> Result<Tensor> {
+pub(super) fn sigmoid(x: &Tensor) -> Result<Tensor> {
     ((x * 0.5)?.tanh()? * 0.5)? + 0.5
 }
 

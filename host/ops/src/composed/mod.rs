@@ -6,7 +6,7 @@
 //!
 //! - `convolution`, `pooling`, `windows`: windows of images, gathered by indices;
 //! - `attention`: attention and softmax; `norms`: batch, layer and RMS norm; `losses`; `sequences`: embeddings, positions,
-//!   transposition; `functions`: element by element; `cast`: tensors in another type.
+//!   transposition; `recurrent`: LSTM and GRU; `functions`: element by element; `cast`: tensors in another type.
 
 /// Returns from a function with the output of a device's own kernel, if there is one for these inputs.
 macro_rules! own_kernel {
@@ -25,6 +25,7 @@ mod functions;
 mod losses;
 mod norms;
 mod pooling;
+mod recurrent;
 mod sequences;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub(crate) use functions::{add, add_relu, apply, linear, masked, multiply};
 pub(crate) use losses::{cross_entropy, cross_entropy_on_device, is_finite, mean_squared_error};
 pub(crate) use norms::{batch_norm, layer_norm, rms_norm, statistics};
 pub(crate) use pooling::pool2d;
+pub(crate) use recurrent::recurrent;
 pub(crate) use sequences::{add_positions, embedding_with, mean_positions, transpose};
 pub(crate) use windows::unfold2d;
 

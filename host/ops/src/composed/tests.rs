@@ -63,20 +63,8 @@ fn layers_are_their_kernels() -> Result<()> {
         |x| linear(&x[0], (&x[1], WeightOrder::InputsOutputs), None, None),
         |x| crate::linear(&x[0], &x[1].t()?, None),
     )?;
-    for function in [
-        Function::Relu,
-        Function::Gelu,
-        Function::GeluTanh,
-        Function::QuickGelu,
-        Function::Silu,
-    ] {
-        let kernel = |x: &[Tensor]| match function {
-            Function::Relu => crate::relu(&x[0]),
-            Function::Gelu => crate::gelu(&x[0]),
-            Function::GeluTanh => crate::gelu_tanh(&x[0]),
-            Function::QuickGelu => crate::quick_gelu(&x[0]),
-            Function::Silu => crate::silu(&x[0]),
-        };
+    for function in Function::ALL {
+        let kernel = |x: &[Tensor]| crate::activated(&x[0], function);
         check("function", &[&[7, 3]], |x| apply(&x[0], function), kernel)?;
     }
     check(

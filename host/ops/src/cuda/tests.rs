@@ -261,23 +261,11 @@ fn activations_agree_with_the_cpu() {
         numbers(2, &[24, 40]),
         numbers(3, &[24]),
     ];
-    for function in [
-        crate::Function::Relu,
-        crate::Function::Gelu,
-        crate::Function::GeluTanh,
-        crate::Function::QuickGelu,
-        crate::Function::Silu,
-    ] {
+    for function in crate::Function::ALL {
         agrees("a linear layer and a function", &inputs, 2e-5, |of| {
             crate::linear_then(&of[0], &of[1], Some(&of[2]), function)
         });
-        let apply = |x: &Tensor| match function {
-            crate::Function::Relu => crate::relu(x),
-            crate::Function::Gelu => crate::gelu(x),
-            crate::Function::GeluTanh => crate::gelu_tanh(x),
-            crate::Function::QuickGelu => crate::quick_gelu(x),
-            crate::Function::Silu => crate::silu(x),
-        };
+        let apply = |x: &Tensor| crate::activated(x, function);
         // Of runs of 16 bytes, and of single elements.
         for shape in [[131, 40], [7, 3]] {
             let inputs = [numbers(4, &shape)];

@@ -13,4 +13,21 @@ pub enum Function {
     QuickGelu,
     /// See [`silu`](crate::silu).
     Silu,
+    /// See [`tanh`](crate::tanh).
+    Tanh,
+    /// See [`sigmoid`](crate::sigmoid).
+    Sigmoid,
+}
+
+impl Function {
+    /// Every one of them.
+    pub const ALL: [Function; 7] = [
+        Function::Relu,
+        Function::Gelu,
+        Function::GeluTanh,
+        Function::QuickGelu,
+        Function::Silu,
+        Function::Tanh,
+        Function::Sigmoid,
+    ];
 }

@@ -4,6 +4,7 @@
 //!
 //! - `activation`: activation functions; `after`: what follows a convolution; `attention`: what an attention computes;
 //! - `window`, `pooling`: windows of convolutions and of poolings; `upsampling`: elements between those of a smaller image;
+//! - `recurrent`: kinds of recurrent layers;
 //! - `weight_order`: order of a linear layer's weight;
 //! - `cross_entropy`: what a cross entropy weighs;
 //! - `vectors`, `pieces`: passes over vectors, and over pieces of gradients.
@@ -14,6 +15,7 @@ mod attention;
 mod cross_entropy;
 mod pieces;
 mod pooling;
+mod recurrent;
 mod upsampling;
 mod vectors;
 mod weight_order;
@@ -29,6 +31,7 @@ pub(crate) use attention::{ROW_STEP, dropped_word};
 pub use cross_entropy::CrossEntropyTerms;
 pub use pieces::{AddedRange, Addition, Part};
 pub use pooling::{PoolKind, Windows};
+pub use recurrent::RecurrentKind;
 pub(crate) use upsampling::Tap;
 pub use upsampling::Upsampling;
 pub use vectors::{Change, Combination, Reduction, Slices};

@@ -55,22 +55,17 @@ impl Activation {
             Activation::GeluTanh => Some(Function::GeluTanh),
             Activation::QuickGelu => Some(Function::QuickGelu),
             Activation::Silu => Some(Function::Silu),
-            Activation::Tanh | Activation::Sigmoid | Activation::Identity => None,
+            Activation::Tanh => Some(Function::Tanh),
+            Activation::Sigmoid => Some(Function::Sigmoid),
+            Activation::Identity => None,
         }
     }
 
     /// Applies it to every element.
     pub fn forward(self, x: &Tensor) -> Result<Tensor> {
-        match self {
-            Activation::Relu => ops::relu(x),
-            Activation::Gelu => ops::gelu(x),
-            Activation::GeluTanh => ops::gelu_tanh(x),
-            Activation::QuickGelu => ops::quick_gelu(x),
-            Activation::Silu => ops::silu(x),
-            Activation::Tanh => x.tanh(),
-            Activation::Identity => Ok(x.clone()),
-            // Computed with tanh: in 1 / (1 + e⁻ˣ), e⁻ˣ overflows for large negative x.
-            Activation::Sigmoid => x.affine(0.5, 0.0)?.tanh()?.affine(0.5, 0.5),
+        match self.function() {
+            Some(function) => ops::activated(x, function),
+            None => Ok(x.clone()),
         }
     }
 }

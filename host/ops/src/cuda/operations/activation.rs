@@ -103,6 +103,8 @@ impl Activation {
             Some(Function::Silu) => 3,
             Some(Function::GeluTanh) => 4,
             Some(Function::QuickGelu) => 5,
+            Some(Function::Tanh) => 6,
+            Some(Function::Sigmoid) => 7,
         }
     }
 

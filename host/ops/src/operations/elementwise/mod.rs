@@ -11,7 +11,7 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use crate::autograd::sum::Add;
 use crate::autograd::tape::{apply1, apply2};
-use crate::kernels::math::number;
+use crate::kernels::math::{number, sigmoid as sigmoid_of};
 use crate::kernels::{map, write_all};
 use crate::options::Function;
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
@@ -19,32 +19,43 @@ use crate::{composed, vectorised};
 
 /// max(x, 0); NaN stays NaN, and the derivative at 0 is 0.
 pub fn relu(x: &Tensor) -> Result<Tensor> {
-    applied(x, Function::Relu)
+    activated(x, Function::Relu)
 }
 
 /// x · Φ(x) for every element (Hendrycks and Gimpel, 2016), PyTorch's default GELU.
 ///
 /// candle's has a gradient that is accurate to six digits only.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
-    applied(x, Function::Gelu)
+    activated(x, Function::Gelu)
 }
 
 /// 0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))) for every element: the approximation of [`gelu`] that GPT-2 uses.
 pub fn gelu_tanh(x: &Tensor) -> Result<Tensor> {
-    applied(x, Function::GeluTanh)
+    activated(x, Function::GeluTanh)
 }
 
 /// x · σ(1.702 · x) for every element: the approximation of [`gelu`] that CLIP uses.
 pub fn quick_gelu(x: &Tensor) -> Result<Tensor> {
-    applied(x, Function::QuickGelu)
+    activated(x, Function::QuickGelu)
 }
 
 /// x · σ(x) for every element.
 pub fn silu(x: &Tensor) -> Result<Tensor> {
-    applied(x, Function::Silu)
+    activated(x, Function::Silu)
 }
 
-fn applied(x: &Tensor, function: Function) -> Result<Tensor> {
+/// tanh(x) for every element.
+pub fn tanh(x: &Tensor) -> Result<Tensor> {
+    activated(x, Function::Tanh)
+}
+
+/// σ(x) = 1 / (1 + e⁻ˣ) for every element.
+pub fn sigmoid(x: &Tensor) -> Result<Tensor> {
+    activated(x, Function::Sigmoid)
+}
+
+/// A function of every element.
+pub fn activated(x: &Tensor, function: Function) -> Result<Tensor> {
     if composed::is_chosen(x) {
         return composed::apply(x, function);
     }
@@ -60,6 +71,8 @@ impl Function {
             Function::GeluTanh => gelu_tanh_of(x, y),
             Function::QuickGelu => quick_gelu_of(x, y),
             Function::Silu => silu_of(x, y),
+            Function::Tanh => tanh_of(x, y),
+            Function::Sigmoid => sigmoids_of(x, y),
         }
     }
 
@@ -77,6 +90,8 @@ impl Function {
             Function::GeluTanh => gelu_tanh_keeping_derivatives(x, y),
             Function::QuickGelu => quick_gelu_keeping_derivatives(x, y),
             Function::Silu => silu_keeping_derivatives(x, y),
+            Function::Tanh => tanh_keeping_derivatives(x, y),
+            Function::Sigmoid => sigmoids_keeping_derivatives(x, y),
         }
     }
 
@@ -93,6 +108,8 @@ impl Function {
             Function::GeluTanh => gelu_tanh_gradients(x, g, gradients),
             Function::QuickGelu => quick_gelu_gradients(x, g, gradients),
             Function::Silu => silu_gradients(x, g, gradients),
+            Function::Tanh => tanh_gradients(x, g, gradients),
+            Function::Sigmoid => sigmoid_gradients(x, g, gradients),
         }
     }
 }
@@ -160,14 +177,10 @@ vectorised! {
     }
 }
 
-/// x · σ(v) and its derivative σ(v) · (1 + x · v′ · (1 − σ(v))) for a function v of x, whose derivative is v′; σ(v) = 1 / (1 + e⁻ᵛ).
-///
-/// Only exponentials of negative numbers are computed.
+/// x · σ(v) and its derivative σ(v) · (1 + x · v′ · (1 − σ(v))) for a function v of x, whose derivative is v′.
 #[inline(always)]
 fn gated_and_derivative<const FUSED: bool, T: Number>(x: T, v: T, of_v: T) -> (T, T) {
-    let small = (-v.abs()).fast_exp::<FUSED>();
-    let size = T::one() / (T::one() + small);
-    let sigmoid = if v < T::ZERO { small * size } else { size };
+    let sigmoid = sigmoid_of::<FUSED, T>(v);
     let derivative = sigmoid * (x * of_v).times_plus::<FUSED>(T::one() - sigmoid, T::one());
     (x * sigmoid, derivative)
 }
@@ -193,6 +206,18 @@ fn gelu_tanh_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
     let v = x * square.times_plus::<FUSED>(cubic, linear);
     let of_v = square.times_plus::<FUSED>(number::<T>(3.0) * cubic, linear);
     gated_and_derivative::<FUSED, T>(x, v, of_v)
+}
+
+#[inline(always)]
+fn tanh_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let y = x.fast_tanh::<FUSED>();
+    (y, (-y).times_plus::<FUSED>(y, T::one()))
+}
+
+#[inline(always)]
+fn sigmoid_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let y = sigmoid_of::<FUSED, T>(x);
+    (y, (-y).times_plus::<FUSED>(y, y))
 }
 
 /// The loops of a function, of which both value and derivative are computed at once.
@@ -235,6 +260,8 @@ loops!(gelu_and_derivative: gelu_of, gelu_keeping_derivatives, gelu_gradients);
 loops!(gelu_tanh_and_derivative: gelu_tanh_of, gelu_tanh_keeping_derivatives, gelu_tanh_gradients);
 loops!(quick_gelu_and_derivative: quick_gelu_of, quick_gelu_keeping_derivatives, quick_gelu_gradients);
 loops!(silu_and_derivative: silu_of, silu_keeping_derivatives, silu_gradients);
+loops!(tanh_and_derivative: tanh_of, tanh_keeping_derivatives, tanh_gradients);
+loops!(sigmoid_and_derivative: sigmoids_of, sigmoids_keeping_derivatives, sigmoid_gradients);
 
 impl CustomOp1 for Function {
     fn name(&self) -> &'static str {
@@ -244,6 +271,8 @@ impl CustomOp1 for Function {
             Function::GeluTanh => "gelu-tanh",
             Function::QuickGelu => "quick-gelu",
             Function::Silu => "silu",
+            Function::Tanh => "tanh",
+            Function::Sigmoid => "sigmoid",
         }
     }
 

@@ -274,6 +274,25 @@ impl LinearOp {
     }
 }
 
+/// Gradients of weight (outputs, inputs) and bias, each if wanted, of a layer of these inputs whose outputs have this gradient.
+pub(crate) fn parameter_gradients(
+    x: &Tensor,
+    weight: &Tensor,
+    gradient: &Tensor,
+    has_bias: bool,
+) -> Result<[Option<Tensor>; 2]> {
+    let op = LinearOp {
+        order: WeightOrder::OutputsInputs,
+        function: None,
+        terms: Terms::Singles,
+        kept_outputs: KeptOutputs::asked(),
+        derivatives: OnceLock::new(),
+    };
+    // Without a function the outputs are not read.
+    let [_, of_weight, of_bias] = op.backward(x, weight, gradient, gradient, has_bias)?;
+    Ok([of_weight, of_bias])
+}
+
 impl CustomOp3 for LinearOp {
     fn name(&self) -> &'static str {
         "linear"

@@ -5,7 +5,7 @@ use candle_core::{DType, Result, Tensor, Var};
 use super::blocked::BlockedLinear;
 use super::*;
 use crate::kernels::has_tiles;
-use crate::{gelu, normal_numbers, relu, silu};
+use crate::{activated, normal_numbers};
 
 /// Outputs, and gradients of input, weight and bias of a loss in which each output has a different weight.
 fn results(
@@ -55,14 +55,7 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
             normal_numbers(1, (outputs, inputs))?,
             normal_numbers(2, outputs)?,
         ];
-        for function in [
-            None,
-            Some(Function::Relu),
-            Some(Function::Gelu),
-            Some(Function::GeluTanh),
-            Some(Function::QuickGelu),
-            Some(Function::Silu),
-        ] {
+        for function in [None].into_iter().chain(Function::ALL.map(Some)) {
             let order = WeightOrder::OutputsInputs;
             let together = |x: &Tensor, weight: &Tensor, bias: &Tensor| {
                 super::linear_with(x, (weight, order), Some(bias), function)
@@ -107,14 +100,7 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
             // The same bits as one operation after the other.
             let apart = results(&given, DType::F32, |x, weight, bias| {
                 let y = linear(x, weight, Some(bias))?;
-                match function {
-                    None => Ok(y),
-                    Some(Function::Relu) => relu(&y),
-                    Some(Function::Gelu) => gelu(&y),
-                    Some(Function::GeluTanh) => crate::gelu_tanh(&y),
-                    Some(Function::QuickGelu) => crate::quick_gelu(&y),
-                    Some(Function::Silu) => silu(&y),
-                }
+                function.map_or(Ok(y.clone()), |function| activated(&y, function))
             })?;
             for (found, apart) in found.iter().zip(&apart) {
                 assert_eq!(bits(found)?, bits(apart)?, "{rows} {function:?}");

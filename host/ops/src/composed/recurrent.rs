@@ -1,69 +1,34 @@
-//! Recurrent layers (LSTM and GRU) over sequences, one direction of one layer at a time.
-//!
-//! What the gates get of the inputs is computed before, for all positions at once. The backward pass goes through the positions in reverse,
-//! from the gates that the forward pass kept.
+//! LSTM and GRU, position by position; the backward pass goes through them in reverse, from the gates that the forward pass kept.
 
 use candle_core::{D, Result, Tensor, bail};
 
+use super::functions::sigmoid;
 use crate::autograd::constants::seen;
 use crate::autograd::custom_gradient::custom_gradient3;
-use crate::storage::ready;
+use crate::options::RecurrentKind;
 
-/// Kind of a recurrent layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecurrentKind {
-    /// Long short-term memory (Hochreiter and Schmidhuber, 1997), gates in the order input, forget, cell, output.
-    Lstm,
-    /// Gated recurrent unit (Cho et al., 2014), gates in the order reset, update, new.
-    Gru,
-}
-
-impl RecurrentKind {
-    /// Number of gates: the weights have as many rows for each element of the state.
-    pub fn gates(self) -> usize {
-        match self {
-            RecurrentKind::Lstm => 4,
-            RecurrentKind::Gru => 3,
-        }
-    }
-}
-
-/// States (batch, length, width) at all positions, from what the gates get of the inputs (batch, length, gates · width), the weight of the
-/// state before (gates · width, width) and its bias (gates · width). With `reverse` the first state is that of the last position.
-pub fn recurrent(
-    inputs: &Tensor,
-    weight: &Tensor,
-    bias: &Tensor,
+/// States at all positions.
+pub(crate) fn recurrent(
+    [inputs, weight, bias]: [&Tensor; 3],
     kind: RecurrentKind,
     reverse: bool,
 ) -> Result<Tensor> {
-    let (_, length, all) = inputs.dims3()?;
-    let (rows, width) = weight.dims2()?;
-    if rows != all || rows != kind.gates() * width || bias.dims() != [rows] || length == 0 {
-        bail!(
-            "a recurrent layer of weight {:?} and bias {:?} was given {:?}",
-            weight.dims(),
-            bias.dims(),
-            inputs.dims()
-        )
-    }
-    let (inputs, weight, bias) = (ready(inputs)?, ready(weight)?, ready(bias)?);
-    let pass = {
-        let dtype = inputs.dtype();
-        Pass {
-            weight: seen(&weight).detach().to_dtype(dtype)?,
-            bias: seen(&bias).detach().to_dtype(dtype)?,
-            kind,
-            order: if reverse {
-                (0..length).rev().collect()
-            } else {
-                (0..length).collect()
-            },
-        }
+    let (_, length, _) = inputs.dims3()?;
+    let dtype = inputs.dtype();
+    let positions = 0..length;
+    let pass = Pass {
+        weight: seen(weight).detach().to_dtype(dtype)?,
+        bias: seen(bias).detach().to_dtype(dtype)?,
+        kind,
+        order: if reverse {
+            positions.rev().collect()
+        } else {
+            positions.collect()
+        },
     };
-    let (y, steps) = pass.forward(&seen(&inputs).detach())?;
+    let (y, steps) = pass.forward(&seen(inputs).detach())?;
     custom_gradient3(
-        [&inputs, &weight, &bias],
+        [inputs, weight, bias],
         y,
         move |[_, weight, bias], gradient, wanted| {
             let [of_inputs, of_weight, of_bias] = pass.backward(&steps, gradient)?;
@@ -96,11 +61,6 @@ struct Step {
     gates: Vec<Tensor>,
     /// LSTM: the cell before it, and tanh of that after it. GRU: what the new gate gets of the state.
     kept: Vec<Tensor>,
-}
-
-/// 1 / (1 + e⁻ˣ), by tanh: e⁻ˣ overflows for large negative x.
-fn sigmoid(x: &Tensor) -> Result<Tensor> {
-    ((x * 0.5)?.tanh()? * 0.5)? + 0.5
 }
 
 /// The derivative of a sigmoid, from its output.
@@ -218,33 +178,5 @@ impl Pass {
         }
         let of_inputs: Vec<Tensor> = of_inputs.into_iter().flatten().collect();
         Ok([Tensor::stack(&of_inputs, 1)?, of_weight, of_bias])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use candle_core::{DType, Var};
-
-    use super::*;
-    use crate::gradient_check::check_gradients;
-    use crate::normal_numbers;
-
-    #[test]
-    fn gradients_are_right_in_both_directions() {
-        let var = |seed, shape: &[usize]| {
-            let x = normal_numbers(seed, shape).and_then(|x| x.to_dtype(DType::F64));
-            x.and_then(|x| Var::from_tensor(&x)).expect("a variable")
-        };
-        for kind in [RecurrentKind::Lstm, RecurrentKind::Gru] {
-            let rows = kind.gates() * 3;
-            let inputs = [var(1, &[2, 4, rows]), var(2, &[rows, 3]), var(3, &[rows])];
-            for reverse in [false, true] {
-                let report = check_gradients(&inputs, |of| {
-                    recurrent(&of[0], &of[1], &of[2], kind, reverse)?.sqr()
-                });
-                assert!(report.is_right(), "{kind:?}: {report}");
-            }
-            assert!(recurrent(&inputs[0], &inputs[0], &inputs[2], kind, false).is_err());
-        }
     }
 }
