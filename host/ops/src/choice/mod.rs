@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use candle_core::{DType, Device, Tensor};
 
 use crate::choice::autocast::{autocast_dtype, is_narrow};
+use crate::choice::rounded_outputs::is_rounded_output;
 
 /// Environment variable that chooses how operations are computed on the CPU: `composed`, or anything else for our kernels.
 ///
@@ -31,6 +32,11 @@ pub fn are_composed(x: &Tensor) -> bool {
 /// Whether an operation on this tensor is composed: our kernels neither know other devices nor narrow types.
 pub(crate) fn is_chosen(x: &Tensor) -> bool {
     are_composed(x) || autocast_dtype().is_some() || is_narrow(x.dtype())
+}
+
+/// As [`is_chosen`], of an operation whose products read rounded outputs as they are kept.
+pub(crate) fn is_chosen_for_products(x: &Tensor) -> bool {
+    is_chosen(x) && !is_rounded_output(x)
 }
 
 /// Whether there may be a kernel of ours for this tensor on its device: it is on a GPU, not empty, and of a type that kernels take.

@@ -44,7 +44,7 @@ pub(crate) use sequences::{add_positions, embedding_with, mean_positions, transp
 pub(crate) use windows::unfold2d;
 
 use crate::autograd::constants::{made, seen};
-pub(crate) use crate::choice::is_chosen;
+pub(crate) use crate::choice::{is_chosen, is_chosen_for_products};
 
 /// Computes an operation of these inputs, of which held ones are constants.
 fn of<const N: usize>(

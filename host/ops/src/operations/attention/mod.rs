@@ -20,7 +20,7 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp3, Layout, Result, Shape, Tenso
 
 use crate::autograd::aside::hand_over;
 use crate::autograd::tape::{apply1, apply3, is_recording};
-use crate::choice::rounded_outputs::{KeptOutputs, is_rounded_output};
+use crate::choice::rounded_outputs::KeptOutputs;
 use crate::choice::rounded_products::product_terms;
 use crate::composed;
 use crate::kernels::fill::SharedSlice;
@@ -72,7 +72,7 @@ pub fn attention_with(inputs: AttentionInputs<'_>, terms: &AttentionTerms) -> Re
     if sizes.keys == 0 || shape.elem_count() == 0 {
         return Tensor::zeros(shape, first.dtype(), first.device());
     }
-    if composed::is_chosen(first) && !is_rounded_output(first) {
+    if composed::is_chosen_for_products(first) {
         return match inputs {
             AttentionInputs::Packed(qkv) => composed::attention(qkv, terms),
             AttentionInputs::Separate(all) => composed::attention_of(all, terms),

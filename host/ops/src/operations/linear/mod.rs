@@ -12,7 +12,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 use super::elementwise::KeptValues;
 use crate::autograd::aside::{hand_over, hand_over_own};
 use crate::autograd::tape::{apply2, apply3, is_recording};
-use crate::choice::rounded_outputs::{KeptOutputs, is_rounded_output};
+use crate::choice::rounded_outputs::KeptOutputs;
 use crate::choice::rounded_products::product_terms;
 use crate::composed;
 use crate::kernels::{
@@ -56,7 +56,7 @@ pub fn linear_with(
     bias: Option<&Tensor>,
     function: Option<Function>,
 ) -> Result<Tensor> {
-    if composed::is_chosen(x) && !is_rounded_output(x) {
+    if composed::is_chosen_for_products(x) {
         return composed::linear(x, (weight, order), bias, function);
     }
     let (x, weight) = (ready(x)?, ready(weight)?);

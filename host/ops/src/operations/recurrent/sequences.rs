@@ -76,6 +76,9 @@ impl Sequences {
             |scratch, sequences, (y, kept)| {
                 let (y, kept) = (zeros(y), zeros(kept));
                 let count = sequences.len();
+                if count == 0 {
+                    return (y, kept);
+                }
                 let (mut states, mut cells) = (vec![0.0; count * width], vec![0.0; count * width]);
                 let mut sums = UninitBuffer::new(count * gates);
                 for position in (0..self.length).map(|step| self.position(step)) {
@@ -128,6 +131,9 @@ impl Sequences {
             |scratch, sequences, (of_inputs, of_states)| {
                 let (of_inputs, of_states) = (zeros(of_inputs), zeros(of_states));
                 let count = sequences.len();
+                if count == 0 {
+                    return (of_inputs, of_states);
+                }
                 // Of the state and of the cell after the position at hand, from the positions after it.
                 let (mut of_state, mut of_cell) =
                     (vec![0.0; count * width], vec![0.0; count * width]);
@@ -155,7 +161,7 @@ impl Sequences {
                             }
                         }
                     }
-                    if count == 0 || before.is_none() {
+                    if before.is_none() {
                         continue;
                     }
                     let left: &[f32] = if has_two { of_states } else { of_inputs };

@@ -56,8 +56,15 @@ fn results(
 
 #[test]
 fn kernels_have_the_numbers_of_composed_operations() -> Result<()> {
-    // A single element; few and many sequences; widths that are no multiple of a vector; work for several threads.
-    let all = [(1, 1, 1), (3, 5, 7), (1, 9, 33), (17, 6, 48), (40, 12, 64)];
+    // A single element; few and many sequences; widths that are not a multiple of a vector; work for several threads, one with nothing to do.
+    let all = [
+        (1, 1, 1),
+        (3, 5, 7),
+        (1, 9, 33),
+        (1, 40, 64),
+        (17, 6, 48),
+        (40, 12, 64),
+    ];
     for sizes in all {
         for kind in KINDS {
             for reverse in [false, true] {
