@@ -62,7 +62,7 @@ pub fn conv2d_then(
     groups: usize,
     after: After,
 ) -> Result<Tensor> {
-    let conv = Conv::of(x, weight, bias, window, groups)?;
+    let conv = Conv::of(x.dims(), weight, bias, window, groups)?;
     workspace::count(&conv, x.dtype().size_in_bytes());
     let (rows, columns) = after.outputs(conv.image.rows, conv.image.columns);
     if rows * columns == 0 {
