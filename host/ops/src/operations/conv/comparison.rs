@@ -121,6 +121,7 @@ fn what_follows_does_not_change_a_bit() -> Result<()> {
     expect_same_bits([16, 32, 9, 9], 48, (3, 1), 1)?;
     expect_same_bits([3, 128, 9, 9], 128, (3, 1), 1)?;
     expect_same_bits([16, 32, 8, 8], 48, (1, 0), 1)?;
+    expect_same_bits([16, 32, 3, 3], 48, (3, 1), 1)?;
     expect_same_bits([16, 20, 9, 9], 20, (3, 1), 20)
 }
 
