@@ -1,7 +1,7 @@
 //! Operations after a convolution, done on its outputs while they are in the processor's cache.
 
 use crate::kernels::UninitBuffer;
-use crate::kernels::math::Number;
+use crate::kernels::math::{Number, sum};
 use crate::operations::pool::{quads_with_positions, spread_quads};
 use crate::options::After;
 use crate::vectorised;
@@ -21,8 +21,8 @@ impl After {
     /// `planes` has `windows` elements for each channel, and `bias` one.
     pub(super) fn finish<T: Number>(self, planes: &mut [T], bias: Option<&[T]>, windows: usize) {
         match bias {
-            Some(bias) => add_to_rows(planes, bias, windows, self.relu),
-            None if self.relu => add_to_rows(planes, &[], windows, true),
+            Some(bias) => add_by_rows(planes, bias, windows, self.relu),
+            None if self.relu => add_by_rows(planes, &[], windows, true),
             None => {}
         }
     }
@@ -99,7 +99,7 @@ pub(super) fn room<T: Number>(after: After, count: usize) -> UninitBuffer<T> {
 
 vectorised! {
     /// Adds an element of `numbers`, if there are any, to each row, then applies `ReLU` if requested.
-    fn add_to_rows<T: Number>(matrix: &mut [T], numbers: &[T], columns: usize, relu: bool) {
+    fn add_by_rows<T: Number>(matrix: &mut [T], numbers: &[T], columns: usize, relu: bool) {
         for (index, row) in matrix.chunks_exact_mut(columns.max(1)).enumerate() {
             if let Some(&number) = numbers.get(index) {
                 for x in &mut *row {
@@ -121,5 +121,23 @@ vectorised! {
         for ((masked, &g), &y) in masked.iter_mut().zip(g).zip(y) {
             *masked = if y > T::ZERO { g } else { T::ZERO };
         }
+    }
+}
+
+vectorised! {
+    /// Adds a row to each row of a matrix.
+    pub(super) fn add_to_rows(matrix: &mut [f32], row: &[f32]) {
+        for line in matrix.chunks_exact_mut(row.len().max(1)) {
+            for (x, &y) in line.iter_mut().zip(row) {
+                *x += y;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// The sum of a plane.
+    pub(super) fn plane_sum(plane: &[f32]) -> f32 {
+        sum([plane], |[x]| x)
     }
 }

@@ -3,7 +3,8 @@
 //! Each image's windows form a matrix (im2col), which is multiplied by the weight. Images are distributed over the
 //! threads. The matrix exists for one image at a time and is rebuilt in the backward pass, which costs less than
 //! keeping it; mostly it has windows of a single row ([`bands`]). In `f32` there is usually no such matrix
-//! ([`pointwise`], [`winograd`], [`direct`]), nor where groups have one channel each ([`depthwise`]). Outputs that pooling drops are never kept.
+//! ([`pointwise`], [`winograd`], [`direct`]), nor where groups have one channel each ([`depthwise`]); images with few windows share
+//! one ([`gathered`]). Outputs that pooling drops are never kept.
 //! [`unfold`]: the windows themselves, as an operation.
 
 mod after;
@@ -12,6 +13,7 @@ mod bands;
 mod comparison;
 mod depthwise;
 mod direct;
+mod gathered;
 mod passes;
 mod pointwise;
 mod sizes;
@@ -28,6 +30,7 @@ pub use workspace::largest_convolution;
 
 use self::depthwise::Depthwise;
 use self::direct::Direct;
+use self::gathered::Gathered;
 use self::pointwise::Pointwise;
 use crate::autograd::aside::hand_over;
 use crate::autograd::tape::{apply2, apply3};
@@ -62,7 +65,7 @@ pub fn conv2d_then(
     groups: usize,
     after: After,
 ) -> Result<Tensor> {
-    let conv = Conv::of(x, weight, bias, window, groups)?;
+    let conv = Conv::of(x.dims(), weight, bias, window, groups)?;
     workspace::count(&conv, x.dtype().size_in_bytes());
     let (rows, columns) = after.outputs(conv.image.rows, conv.image.columns);
     if rows * columns == 0 {
@@ -87,19 +90,20 @@ pub fn conv2d_then(
     }
 }
 
-/// An algorithm for `f32`, without a matrix of windows.
+/// An algorithm for `f32`, without a matrix of each image's windows.
 enum Single {
     Pointwise(Pointwise),
     Winograd(Winograd),
     Direct(Direct),
     Depthwise(Depthwise),
+    Gathered(Gathered),
 }
 
 impl Single {
     /// The algorithm for a convolution of factors in these terms, if there is one.
     ///
     /// Winograd's is computed in `f32` in either: rounded, its transformed factors would have several times the error of others, and with
-    /// a quarter of the multiplications it is as fast. So are depthwise ones, which memory limits.
+    /// a quarter of the multiplications it is as fast. So are depthwise ones, which memory limits, and those of gathered windows.
     fn of(conv: &Conv, after: After, terms: Terms) -> Option<Single> {
         let pointwise = Pointwise::of(conv, after);
         let direct = || Direct::of(conv, after).map(|direct| direct.in_terms(terms));
@@ -107,6 +111,7 @@ impl Single {
             .or_else(|| Winograd::of(conv, after).map(Single::Winograd))
             .or_else(|| direct().map(Single::Direct))
             .or_else(|| Depthwise::of(conv, after).map(Single::Depthwise))
+            .or_else(|| Gathered::of(conv, after).map(Single::Gathered))
     }
 
     /// Computes the outputs and, with pooling, their positions in the squares.
@@ -116,6 +121,7 @@ impl Single {
             Single::Winograd(winograd) => winograd.forward(x, weight, bias),
             Single::Direct(direct) => direct.forward(x, weight, bias),
             Single::Depthwise(depthwise) => depthwise.forward(x, weight, bias),
+            Single::Gathered(gathered) => gathered.forward(x, weight, bias),
         }
     }
 
@@ -132,6 +138,7 @@ impl Single {
             Single::Winograd(winograd) => winograd.backward(inputs, outputs, squares, of_input),
             Single::Direct(direct) => direct.backward(inputs, outputs, squares, of_input),
             Single::Depthwise(depthwise) => depthwise.backward(inputs, outputs, squares, of_input),
+            Single::Gathered(gathered) => gathered.backward(inputs, outputs, squares, of_input),
         }
     }
 }

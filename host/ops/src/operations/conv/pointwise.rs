@@ -10,16 +10,14 @@
 
 use std::mem::MaybeUninit;
 
-use super::after::{self, Scratch};
+use super::after::{self, Scratch, plane_sum};
 use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
-use crate::kernels::math::sum;
 use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, Terms, UninitBuffer, across, add_rows, along,
     has_tiles, multiply_tiles, transpose, write_rows, written, zeros,
 };
 use crate::options::{After, Window};
-use crate::vectorised;
 
 /// Panels of pixels whose products are added to the weight's gradient at once.
 const BLOCK: usize = 4;
@@ -341,13 +339,6 @@ impl Pointwise {
         };
         let mut target = TargetMatrix::adding(sums, outputs, inputs);
         multiply_tiles(&mut target, depth, left, right);
-    }
-}
-
-vectorised! {
-    /// The sum of a plane.
-    fn plane_sum(plane: &[f32]) -> f32 {
-        sum([plane], |[x]| x)
     }
 }
 

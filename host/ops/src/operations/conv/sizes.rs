@@ -17,14 +17,15 @@ pub(super) struct Conv {
 }
 
 impl Conv {
+    /// Of images (batch, inputs, height, width).
     pub(super) fn of(
-        x: &Tensor,
+        x: &[usize],
         weight: &Tensor,
         bias: Option<&Tensor>,
         window: Window,
         groups: usize,
     ) -> Result<Conv> {
-        let all = UnfoldSizes::of(x.dims(), window)?;
+        let all = UnfoldSizes::of(x, window)?;
         let fits = match weight.dims() {
             [outputs, inputs, kernel @ ..] => {
                 let (down, across) = window.kernel;
@@ -37,9 +38,8 @@ impl Conv {
         };
         if !fits {
             bail!(
-                "a convolution of weight {:?} in {groups} groups was given {:?}",
-                weight.dims(),
-                x.dims()
+                "a convolution of weight {:?} in {groups} groups was given {x:?}",
+                weight.dims()
             )
         }
         let outputs = weight.dim(0)?;

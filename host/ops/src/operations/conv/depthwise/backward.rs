@@ -3,10 +3,8 @@
 use super::taps::{BLOCK, add_products, correlate};
 use super::{Conv, Depthwise};
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts_with};
-use crate::kernels::math::sum;
 use crate::kernels::{add_rows, write_rows, zeros};
-use crate::operations::conv::after::Scratch;
-use crate::vectorised;
+use crate::operations::conv::after::{Scratch, plane_sum};
 
 /// A thread's scratch memory.
 struct RoomBack {
@@ -122,12 +120,5 @@ impl Depthwise {
             }
         }
         (margin, phases)
-    }
-}
-
-vectorised! {
-    /// The sum of a plane.
-    fn plane_sum(plane: &[f32]) -> f32 {
-        sum([plane], |[x]| x)
     }
 }

@@ -263,7 +263,11 @@ impl Direct {
     }
 
     /// Copies an image without padding, channels last, to its planes.
-    fn planes<'a>(&self, image: &[f32], slots: &'a mut [MaybeUninit<f32>]) -> &'a mut [f32] {
+    pub(super) fn planes<'a>(
+        &self,
+        image: &[f32],
+        slots: &'a mut [MaybeUninit<f32>],
+    ) -> &'a mut [f32] {
         let channels = self.channels();
         let pixels = image.len() / channels;
         transpose_whole(image, channels, (pixels, channels), slots)

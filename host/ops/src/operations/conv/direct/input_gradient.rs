@@ -7,15 +7,50 @@
 use super::Direct;
 use super::phases::{Phase, Side};
 use super::words::panels_in_words;
-use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
     Ahead, Cursor, Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, region,
-    write_rows,
+    transpose, write_rows,
 };
+use crate::operations::conv::after::add_to_rows;
+use crate::operations::conv::sizes::Conv;
 
 /// Bytes of a panel up to which it is processed at once: half of a core's L1 cache. Beyond, each row of taps is a multiplication of its own,
 /// added to the ones before.
 const NEAR: usize = 24 << 10;
+
+impl Direct {
+    /// Computes the gradient of the input alone from that of the outputs, and adds a bias to it for each input channel: the outputs of a
+    /// transposed convolution.
+    pub(in crate::operations::conv) fn transposed(
+        &self,
+        weight: &[f32],
+        g: &[f32],
+        bias: &[f32],
+    ) -> Vec<f32> {
+        let Conv { batch, groups, .. } = self.conv;
+        let (channels, images) = (self.channels(), batch * groups);
+        let size = (self.outputs, self.windows());
+        let each = size.0 * size.1;
+        let of_inputs = InputGradient::new(self, weight);
+        let memory = UninitRows::new(images, self.conv.input_size());
+        let room = || (vec![0.0; each], InputGradientScratch::default());
+        let schedule = Schedule::of_size(self.conv.parts(), images, 1);
+        fill_parts_with(schedule, memory, room, |(windows, room), images, slots| {
+            write_rows(slots, images, |index, slots| {
+                let group = index % groups;
+                transpose(&g[index * each..], size.1, size, windows, size.0);
+                // Likely this thread's next.
+                let next = (index + self.conv.parts()) * each;
+                let next = g.get(next..next + each).unwrap_or_default();
+                let ahead = Ahead::of(next, &[], of_inputs.products());
+                let image = of_inputs.of(group, windows, room, ahead);
+                add_to_rows(image, &bias[group * channels..][..channels]);
+                self.planes(image, slots)
+            })
+        })
+    }
+}
 
 /// The products of each image, and the weight for them.
 pub(in crate::operations::conv) struct InputGradient<'a> {
@@ -97,7 +132,7 @@ impl<'a> InputGradient<'a> {
         g: &[f32],
         room: &'room mut InputGradientScratch,
         mut ahead: Ahead<'_, f32, f32>,
-    ) -> &'room [f32] {
+    ) -> &'room mut [f32] {
         let image = self.direct.conv.image;
         let (channels, outputs) = (self.direct.channels(), self.outputs());
         let InputGradientScratch {

@@ -36,6 +36,7 @@ mod squares;
 mod tests;
 mod transforms;
 
+use super::after::add_to_rows;
 use super::direct::{Direct, largest};
 use super::sizes::Conv;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
@@ -43,7 +44,6 @@ use crate::kernels::{
     Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, transpose_whole, write_rows,
 };
 use crate::options::{After, UnfoldSizes, Window};
-use crate::vectorised;
 use kernels::Columns;
 
 /// Number of squares whose transformed inputs and outputs are in the cache together.
@@ -302,16 +302,5 @@ impl Winograd {
         (0..all)
             .step_by(step)
             .map(move |first| first..all.min(first + step))
-    }
-}
-
-vectorised! {
-    /// Adds a row to each row of a matrix.
-    fn add_to_rows(matrix: &mut [f32], row: &[f32]) {
-        for line in matrix.chunks_exact_mut(row.len().max(1)) {
-            for (x, &y) in line.iter_mut().zip(row) {
-                *x += y;
-            }
-        }
     }
 }

@@ -52,7 +52,7 @@ fn errors_are_within_bounds_of_those_of_direct_sums() -> Result<()> {
     for (dims, outputs) in [([8, 32, 16, 16], 32), ([8, 128, 8, 8], 128)] {
         let x = crate::normal_numbers(0, &dims)?;
         let weight = crate::normal_numbers(1, (outputs, dims[1], 3, 3))?;
-        let conv = Conv::of(&x, &weight, None, window((1, 1)), 1)?;
+        let conv = Conv::of(x.dims(), &weight, None, window((1, 1)), 1)?;
         let g = crate::normal_numbers(2, (dims[0], outputs, dims[2], dims[3]))?;
         let numbers = |tensor: &candle_core::Tensor| tensor.flatten_all()?.to_vec1::<f32>();
         let (x, weight, g) = (numbers(&x)?, numbers(&weight)?, numbers(&g)?);
