@@ -90,7 +90,7 @@ pub fn conv_transpose2d(
             return by_kernels(
                 [&x, &kernel, &bias],
                 image,
-                direct.in_terms(product_terms()),
+                &direct.in_terms(product_terms()),
             );
         }
     }
@@ -116,7 +116,8 @@ fn turned(kernel: &Tensor, groups: usize) -> Result<Tensor> {
 }
 
 /// A transposed convolution to images of this shape, by the kernels of the convolution of these.
-fn by_kernels(inputs: [&Tensor; 3], image: [usize; 4], direct: Direct) -> Result<Tensor> {
+fn by_kernels(inputs: [&Tensor; 3], image: [usize; 4], direct: &Direct) -> Result<Tensor> {
+    let direct = *direct;
     let detached = inputs.map(|input| seen(input).detach());
     let y = with_numbers(detached.each_ref(), |[x, kernel, bias]| {
         direct.transposed(kernel, x, bias)
