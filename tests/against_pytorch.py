@@ -21,41 +21,13 @@ that is idle for short times only. `--instructions avx2` limits our own loops, t
 build a binary with `--no-default-features --features mimalloc`. Needs `cargo build --release`.
 """
 import argparse, array, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile, time
-from other_shapes import DIGIT, IMAGE, OTHERS, PEERS
+from other_shapes import DIGIT, IMAGE, OTHERS, PEERS, mobilenet, vgg
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def mlp(*hidden):
     return {"kind": "mlp", "hidden": hidden}
-
-
-def layer(kind, **keys):
-    return {"kind": kind, **keys}
-
-
-def conv(channels, kernel, **keys):
-    return layer("conv2d", channels=channels, kernel=kernel, padding=kernel // 2, **keys)
-
-
-def vgg():
-    layers = []
-    for channels in (32, 64):
-        layers += [conv(channels, 3), layer("relu"), conv(channels, 3), layer("relu"), layer("max-pool2d", kernel=2)]
-    layers += [layer("flatten"), layer("linear", outputs=128), layer("relu"), layer("linear")]
-    return layer("sequential", layers=layers)
-
-
-def mobilenet():
-    def block(channels, kernel, stride=1, groups=1):
-        convolution = conv(channels, kernel, stride=stride, groups=groups, bias=False)
-        return [convolution, layer("batch-norm"), layer("relu")]
-
-    layers, inputs = block(32, 3), 32
-    for channels, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1)):
-        layers += block(inputs, 3, stride, inputs) + block(channels, 1)
-        inputs = channels
-    return layer("sequential", layers=[*layers, layer("adaptive-avg-pool2d"), layer("flatten"), layer("linear")])
 
 
 class Shape:
@@ -74,9 +46,9 @@ SHAPES = {  # gflop: None is asked of the peer
     "wide": Shape(None, 128, (784,), 10, mlp(2048, 2048), 15, 4, 30),
     "tabular": Shape(None, 1024, (54,), 7, mlp(512, 512, 512, 512), 15, 4, 30),
     "autoencoder": Shape(None, 256, (784,), 0, mlp(512, 128, 32, 128, 512), 40, 4, 100),
-    "vgg": Shape(None, 64, DIGIT, 10, vgg(), 10, 4, 20),
+    "vgg": Shape(None, 64, DIGIT, 10, vgg(32, 64, hidden=128), 10, 4, 20),
     "resnet18": Shape(None, 32, IMAGE, 10, {"kind": "resnet", "width": 32}, 4, 3, 8),
-    "depthwise": Shape(None, 64, IMAGE, 10, mobilenet(), 4, 3, 10),
+    "depthwise": Shape(None, 64, IMAGE, 10, mobilenet(32, 64, 128, 128, 256, 256), 4, 3, 10),
     "vit": Shape(None, 32, IMAGE, 10, {"kind": "vit", "patch": 4, "width": 192, "layers": 6, "heads": 3}, 4, 3, 8),
     "gpt-8x256": Shape(None, 4, 256, 256, {"kind": "gpt", "layers": 8, "heads": 8, "width": 256}, 3, 3, 6),
 }

@@ -48,6 +48,12 @@ def resnet(width, blocks=(2, 2, 2, 2), bottleneck=False, large=False):
     return sequence(*layers, *HEAD)
 
 
+def vgg(*widths, hidden):
+    """Two 3 × 3 convolutions of each width, each pair with pooling."""
+    pairs = (part for channels in widths for part in [*conv(channels, 3, norm=False) * 2, POOL])
+    return sequence(*pairs, layer("flatten"), *mlp(hidden)["layers"])
+
+
 def mobilenet(*widths):
     layers, inputs = conv(widths[0], 3), widths[0]
     for channels, stride in zip(widths[1:], (1, 2, 1, 2, 1)):
@@ -76,7 +82,7 @@ OTHERS = {  # name: batch, sample or context, classes, model; steps of a pass of
     "mlp-many-rows": (8192, (32,), 4, mlp(128), 30, 6, 100),
     "lenet5": (128, DIGIT, 10, sequence(*conv(6, 5, norm=False), POOL, *conv(16, 5, norm=False), POOL, layer("flatten"), *mlp(120, 84)["layers"]), 20, 5, 60),
     "convnet-8": (64, DIGIT, 10, sequence(*conv(8, 3), *conv(16, 3, stride=2), *conv(32, 3, stride=2), layer("flatten"), layer("linear")), 20, 5, 60),
-    "vgg-64": (16, IMAGE, 10, sequence(*conv(64, 3, norm=False), *conv(64, 3, norm=False), POOL, *conv(128, 3, norm=False), *conv(128, 3, norm=False), POOL, layer("flatten"), *mlp(256)["layers"]), 5, 3, 10),
+    "vgg-64": (16, IMAGE, 10, vgg(64, 128, hidden=256), 5, 3, 10),
     "resnet18-16": (32, IMAGE, 10, resnet(16), 5, 4, 12),
     "resnet18-64": (8, IMAGE, 10, resnet(64), 4, 3, 8),
     "resnet18-large-stem": (16, (3, 96, 96), 10, resnet(32, large=True), 5, 3, 10),
