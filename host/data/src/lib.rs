@@ -14,7 +14,7 @@
 //! - [`csv::survey`], [`arrays::survey_npy`], [`survey_images`], [`survey_labels`]: what data have in them, for a first manifest.
 //! - `dataset`: the interface [`Dataset`]. `batches`: [`order`] of an epoch's samples, and batches prepared in the background.
 //! - `files`: what is read from them, at once or on demand ([`safetensors_file`], [`signature`]), and which were read.
-//! - `error`: all messages.
+//! - `error`: all messages. `parallel`: work on many items by several threads.
 //!
 //! **Flow**
 //! 1. [`load()`] calls the source's `load`, which reads or draws the samples, splits them, fits
@@ -34,6 +34,7 @@ mod generated;
 mod images;
 mod load;
 mod numbers;
+mod parallel;
 pub mod preprocessing;
 mod split;
 mod targets;

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use sconce_base::regular_file::open_regular;
 
-use super::parallel;
 use super::tokenizer::Tokenizer;
 use super::writing::index::TokenIndex;
 use super::writing::{TokenizeOptions, tokenize, unwritten};
 use crate::ContentHash;
 use crate::error::{DataError, unreadable};
 use crate::files::data_files::note_hash;
+use crate::parallel;
 
 /// Key of the text in the lines of `.jsonl` files.
 const FIELD: &str = "text";

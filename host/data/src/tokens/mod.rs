@@ -5,7 +5,7 @@
 //! - `writing`: text files to token files (`sconce tokenize`), by all threads, resumable; their index, `tokens.json`.
 //! - `files`: token files, read by position. `dataset`: windows of them as samples. `load`, `config`: the data kind `tokens`; `sources`:
 //!   the files and directories that it names.
-//! - `rows`: rows of text, as of a `.jsonl` file. `parallel`: threads.
+//! - `rows`: rows of text, as of a `.jsonl` file.
 //! - `transform`: what is kept with a model. `cached`: tokens of a text that a manifest names, kept from run to run.
 //!
 //! **Flow**: `writing` cuts a text in pieces, has them encoded in parallel, and writes their tokens in order, as raw numbers
@@ -17,7 +17,6 @@ mod config;
 mod dataset;
 mod files;
 mod load;
-mod parallel;
 pub(super) mod rows;
 mod sources;
 pub(super) mod tokenizer;

@@ -8,6 +8,7 @@ use super::table::scan::{Missing, Scan, number, why_no_number};
 use super::table::{Table, twice};
 use super::{CsvConfig, CsvError, DateOrder};
 use crate::error::printable::printable;
+use crate::parallel;
 
 /// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +59,14 @@ pub(super) fn inputs(
         .filter(|name| !config.ignore.contains(name) && !config.target.all().contains(name))
         .filter(|name| config.group.as_ref() != Some(name))
         .filter(|name| config.weight.as_ref() != Some(name));
-    let columns: Vec<Column> = used
-        .map(|name| {
-            let place = table.column(name, COLUMNS)?;
-            let kind = kind(table, config, missing, name, place)?;
-            let name = name.clone();
-            Ok(Column { name, place, kind })
-        })
-        .collect::<Result<_, CsvError>>()?;
+    let used: Vec<&String> = used.collect();
+    let columns = parallel::map(&used, table.threads(), |name| {
+        let place = table.column(name, COLUMNS)?;
+        let kind = kind(table, config, missing, name, place)?;
+        let name = String::clone(name);
+        Ok(Column { name, place, kind })
+    });
+    let columns: Vec<Column> = columns.into_iter().collect::<Result<_, CsvError>>()?;
     if columns.is_empty() {
         return Err(CsvError::NoInputs {
             file: table.file.clone(),
@@ -187,7 +188,7 @@ fn kind(
     name: &String,
     place: usize,
 ) -> Result<ColumnKind, CsvError> {
-    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    let scan = Scan::of(table, place, 0..table.count(), missing);
     if scan.present() == 0 {
         return Err(CsvError::NoValues {
             file: table.file.clone(),
@@ -212,14 +213,14 @@ fn kind(
         let otherwise = "list the column in `data.categorical`";
         return Err(not_a_number(table, text, place, otherwise));
     }
-    let (found, rows) = (scan.texts.len(), scan.present());
+    let (found, rows) = (scan.counts().len(), scan.present());
     if found > 100 && found * 2 > rows {
         return Err(CsvError::TooManyCategories {
             file: table.file.clone(),
             name: name.clone(),
             found,
             rows,
-            are_dates: scan.texts.keys().all(|text| is_date(text)),
+            are_dates: scan.counts().texts().all(is_date),
         });
     }
     Ok(ColumnKind::Categorical)
@@ -234,7 +235,7 @@ impl DateForm {
         name: &str,
         place: usize,
     ) -> Result<DateForm, CsvError> {
-        let rows = (0..table.rows.len()).map(|row| (row, table.field(row, place)));
+        let rows = (0..table.count()).map(|row| (row, table.field(row, place)));
         let rows = rows.filter(|(_, text)| !missing.is(text));
         let mut form = DateForm {
             order,

@@ -114,14 +114,8 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, crate
         config.target_kind.is_some(),
     );
     let mut notes = InputNotes::default();
-    let used_rows = used.rows.iter().copied();
-    let inputs = rows::encode(
-        &table,
-        &places,
-        used_rows,
-        &encoder,
-        of_training(&mut notes),
-    )?;
+    let of_training_rows = of_training(&mut notes);
+    let inputs = rows::encode(&table, &places, &used.rows, &encoder, of_training_rows)?;
     let samples = Arc::new(samples(inputs, values, total, &encoder));
     let weight = config.weight.clone();
     let mut transform = CsvTransform::new(
@@ -327,8 +321,8 @@ fn own_file(
         target::scalable(&table, &target_places, &used.rows, &values, scale)?;
     }
     let mut notes = InputNotes::default();
-    let used_rows = used.rows.iter().copied();
-    let inputs = rows::encode(&table, &places, used_rows, encoder, of_training(&mut notes))?;
+    let of_training_rows = of_training(&mut notes);
+    let inputs = rows::encode(&table, &places, &used.rows, encoder, of_training_rows)?;
     let samples = samples(inputs, values, used.rows.len(), encoder);
     let hashes = hashes(transform, &table, &used.rows)?;
     let samples = NumberDataset::all(samples, target.targets.clone())

@@ -9,7 +9,7 @@ use super::rows::Used;
 use super::table::Table;
 use super::table::scan::{Missing, Scan, number};
 use super::target::TargetColumns;
-use crate::Targets;
+use crate::{Targets, parallel};
 
 /// Description of the training file; [`Display`](fmt::Display) prints a line for each column.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,10 +79,9 @@ impl CsvReport {
     ) -> CsvReport {
         let numeric = matches!(target.targets, Targets::Numbers(_));
         let targets = target.names.iter().zip(target_columns);
-        let inputs = columns.iter();
         CsvReport {
             file: table.file.clone(),
-            rows: table.rows.len(),
+            rows: table.count(),
             without_target: used.without_target,
             incomplete: used.incomplete,
             targets: targets
@@ -101,9 +100,9 @@ impl CsvReport {
                     }
                 })
                 .collect(),
-            inputs: inputs
-                .map(|column| of_column(table, &column.name, column.place, column.kind, missing))
-                .collect(),
+            inputs: parallel::map(columns, table.threads(), |column| {
+                of_column(table, &column.name, column.place, column.kind, missing)
+            }),
         }
     }
 }
@@ -115,7 +114,7 @@ fn of_column(
     kind: ColumnKind,
     missing: &Missing,
 ) -> ColumnReport {
-    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    let scan = Scan::of(table, place, 0..table.count(), missing);
     let contents = match kind {
         ColumnKind::Numeric => Contents::Numbers {
             min: scan.min,
@@ -123,16 +122,17 @@ fn of_column(
             mean: scan.mean(),
         },
         ColumnKind::Categorical => {
-            let counted = scan.sorted().into_iter().map(|text| {
-                let count = scan.texts.get(text.as_str()).copied();
-                (text, count.unwrap_or(0))
-            });
-            Contents::Categories(counted.collect())
+            let sorted = scan.sorted().into_iter();
+            Contents::Categories(
+                sorted
+                    .map(|(text, count)| (text.to_owned(), count))
+                    .collect(),
+            )
         }
         ColumnKind::Date(form) => {
-            let read = |text: &&str| WrittenDate::parse(text)?.moment(form.order);
-            let texts = scan.texts.keys();
-            let dates = texts.filter_map(|text| Some((read(text)?.days(), *text)));
+            let read = |text| WrittenDate::parse(text)?.moment(form.order);
+            let texts = scan.counts().texts();
+            let dates = texts.filter_map(|text| Some((read(text)?.days(), text)));
             let mut dates: Vec<(f64, &str)> = dates.collect();
             dates.sort_by(|a, b| a.0.total_cmp(&b.0));
             let text = |date: Option<&(f64, &str)>| {
@@ -156,9 +156,9 @@ fn of_column(
 /// Whether a column has a few distinct integers, each several times.
 fn are_like_classes(table: &Table, place: usize, missing: &Missing) -> bool {
     const MOST: usize = 10;
-    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
-    let found = scan.texts.len();
-    let mut texts = scan.texts.keys();
+    let scan = Scan::of(table, place, 0..table.count(), missing);
+    let found = scan.counts().len();
+    let mut texts = scan.counts().texts();
     let are_whole = texts.all(|text| number(text).is_some_and(|number| number.fract() == 0.0));
     are_whole && (2..=MOST).contains(&found) && scan.present() >= 4 * found
 }

@@ -7,6 +7,7 @@ use super::table::Table;
 use super::table::scan::Missing;
 use super::{CsvConfig, CsvError, OnMissing, OnMissingTarget, OnUnknown};
 use crate::dataset::input::InputNotes;
+use crate::parallel;
 
 /// Indices of the rows to use, in their order, and the numbers of rows left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ impl Used {
     ) -> Result<Used, CsvError> {
         let missing = Missing::new(&config.missing);
         let mut used = Used {
-            rows: Vec::with_capacity(table.rows.len()),
+            rows: Vec::with_capacity(table.count()),
             without_target: 0,
             incomplete: 0,
         };
@@ -36,7 +37,7 @@ impl Used {
             let mut places = places.iter().copied();
             places.find(|&place| missing.is(table.field(row, place)))
         };
-        for row in 0..table.rows.len() {
+        for row in 0..table.count() {
             if let Some(place) = of_these(row, targets) {
                 if config.on_missing_target == OnMissingTarget::Error {
                     return Err(is_missing(table, row, place, "data.on_missing_target"));
@@ -82,13 +83,39 @@ pub(super) struct EncodedRows<'a> {
 pub(super) fn encode(
     table: &Table,
     places: &[usize],
-    rows: impl ExactSizeIterator<Item = usize>,
+    rows: &[usize],
+    encoder: &Encoder,
+    EncodedRows { unknown, notes }: EncodedRows<'_>,
+) -> Result<Vec<f32>, CsvError> {
+    const ROWS: usize = 1 << 12;
+    let pieces: Vec<&[usize]> = rows.chunks(ROWS).collect();
+    let pieces = parallel::map(&pieces, table.threads(), |rows| {
+        let mut notes = InputNotes::default();
+        let notes_of = EncodedRows {
+            unknown,
+            notes: &mut notes,
+        };
+        Ok((encode_piece(table, places, rows, encoder, notes_of)?, notes))
+    });
+    let mut inputs = Vec::with_capacity(rows.len() * encoder.width());
+    for piece in pieces {
+        let (of_piece, its_notes) = piece?;
+        inputs.extend(of_piece);
+        notes.merge(its_notes);
+    }
+    Ok(inputs)
+}
+
+fn encode_piece(
+    table: &Table,
+    places: &[usize],
+    rows: &[usize],
     encoder: &Encoder,
     EncodedRows { unknown, notes }: EncodedRows<'_>,
 ) -> Result<Vec<f32>, CsvError> {
     let missing = Missing::new(&encoder.missing);
     let mut inputs = Vec::with_capacity(rows.len() * encoder.width());
-    for row in rows {
+    for &row in rows {
         for (column, &place) in encoder.columns.iter().zip(places) {
             let text = table.field(row, place);
             let result = column.encode(text, &missing, unknown, &mut inputs);

@@ -69,7 +69,7 @@ pub fn survey(
     let missing = Missing::new(missing);
     let columns = table.names.iter().enumerate();
     Ok(TableSurvey {
-        rows: table.rows.len(),
+        rows: table.count(),
         columns: columns
             .map(|(place, name)| of_column(&table, place, name, &missing))
             .collect(),
@@ -77,16 +77,16 @@ pub fn survey(
 }
 
 fn of_column(table: &Table, place: usize, name: &str, missing: &Missing) -> ColumnSurvey {
-    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    let scan = Scan::of(table, place, 0..table.count(), missing);
     let is_numeric = scan.is_mostly_numeric();
     let whole = |text: &str| number(text).filter(|number| number.fract() == 0.0);
-    let counts = scan.texts.values().copied();
+    let counts = scan.counts().iter().map(|(_, count)| count);
     let mut odd = Vec::new();
     if is_numeric {
         // One pass over the rows: there may be as many odd texts as half of them.
-        let mut unseen: HashSet<&str> = scan.texts.keys().copied().collect();
+        let mut unseen: HashSet<&str> = scan.counts().texts().collect();
         unseen.retain(|text| number(text).is_none());
-        for row in 0..table.rows.len() {
+        for row in 0..table.count() {
             let text = table.field(row, place);
             if unseen.remove(text) {
                 odd.push((text.to_owned(), table.line(row)));
@@ -95,22 +95,22 @@ fn of_column(table: &Table, place: usize, name: &str, missing: &Missing) -> Colu
     }
     let first = whole(table.field(0, place));
     let is_row_number = first.is_some_and(|first| {
-        let mut rows = (0..table.rows.len()).zip(0_u32..);
+        let mut rows = (0..table.count()).zip(0_u32..);
         rows.all(|(row, above)| whole(table.field(row, place)) == Some(first + f64::from(above)))
     });
-    let mut fields = (0..table.rows.len()).map(|row| table.field(row, place));
+    let mut fields = (0..table.count()).map(|row| table.field(row, place));
     let example = fields.find(|field| !missing.is(field)).unwrap_or_default();
-    let is_date = scan.present() > 0 && scan.texts.keys().all(|text| is_date(text));
+    let is_date = scan.present() > 0 && scan.counts().texts().all(is_date);
     ColumnSurvey {
         name: name.to_owned(),
         is_unnamed: table.is_unnamed(place),
         present: scan.present(),
-        distinct: scan.texts.len(),
+        distinct: scan.counts().len(),
         counts: [counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0)],
         example: example.to_owned(),
         range: (scan.numbers > 0).then_some([scan.min, scan.max]),
         is_numeric,
-        is_whole: scan.texts.keys().all(|text| whole(text).is_some()),
+        is_whole: scan.counts().texts().all(|text| whole(text).is_some()),
         is_row_number,
         is_date,
         is_clear_date: is_date && DateForm::of(table, None, missing, name, place).is_ok(),

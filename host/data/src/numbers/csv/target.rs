@@ -1,5 +1,7 @@
 //! Targets: the classes of one column, or the numbers of one or several.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::columns::{TARGET, not_a_number};
@@ -78,8 +80,9 @@ impl TargetColumns {
             (TargetKind::Numbers, _) => Targets::Numbers(names.to_vec()),
             (TargetKind::Classes, [name]) => {
                 let place = table.column(name, TARGET)?;
-                let scan = Scan::of(table, place, 0..table.rows.len(), missing);
-                Targets::Class(scan.sorted())
+                let scan = Scan::of(table, place, 0..table.count(), missing);
+                let sorted = scan.sorted().into_iter();
+                Targets::Class(sorted.map(|(text, _)| text.to_owned()).collect())
             }
             (TargetKind::Classes, _) => {
                 return Err(CsvError::SeveralClasses { found: names.len() });
@@ -120,7 +123,13 @@ impl TargetColumns {
                 ))
             }
             classes => {
-                let class = |(row, place)| class(table, row, place, classes.names());
+                let classes = classes.names();
+                let numbered = classes.iter().map(String::as_str).zip(0_u32..);
+                let numbers: HashMap<&str, u32> = numbered.collect();
+                let class = |(row, place)| {
+                    let class = numbers.get(table.field(row, place)).copied();
+                    class.ok_or_else(|| unknown_class(table, row, place, classes))
+                };
                 Ok(TargetValues::Classes(
                     fields.map(class).collect::<Result<_, _>>()?,
                 ))
@@ -168,7 +177,7 @@ pub(super) fn scalable<'a>(
 /// Returns numbers if the column has only numbers, otherwise classes.
 fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, CsvError> {
     let place = table.column(name, TARGET)?;
-    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    let scan = Scan::of(table, place, 0..table.count(), missing);
     match scan.first_text {
         _ if scan.present() == 0 => Err(CsvError::NothingLeft {
             file: table.file.clone(),
@@ -182,15 +191,12 @@ fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, Csv
     }
 }
 
-fn class(table: &Table, row: usize, place: usize, classes: &[String]) -> Result<u32, CsvError> {
-    let found = table.field(row, place);
-    let class = classes.iter().position(|class| class == found);
-    let class = class.and_then(|class| u32::try_from(class).ok());
-    class.ok_or_else(|| CsvError::UnknownClass {
+fn unknown_class(table: &Table, row: usize, place: usize, classes: &[String]) -> CsvError {
+    CsvError::UnknownClass {
         file: table.file.clone(),
         line: table.line(row),
         name: table.names.get(place).cloned().unwrap_or_default(),
-        found: found.to_owned(),
+        found: table.field(row, place).to_owned(),
         classes: classes.to_vec(),
-    })
+    }
 }

@@ -4,6 +4,7 @@ mod dates;
 mod embedding;
 mod encoding;
 mod errors;
+mod large;
 mod reading;
 mod real;
 mod split_rows;

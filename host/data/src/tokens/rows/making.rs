@@ -13,7 +13,7 @@ use super::store::{NO_CLASS, RowStore, RowToken, RowWriter, RowsDescription};
 use crate::ContentHash;
 use crate::error::{DataError, unreadable};
 use crate::files::data_files::note_hash;
-use crate::tokens::parallel;
+use crate::parallel;
 use crate::tokens::tokenizer::Tokenizer;
 use crate::tokens::tokenizer::chat::ChatTemplate;
 use crate::tokens::writing::unwritten;

@@ -19,10 +19,11 @@ use sconce_base::files::write_atomically;
 use self::index::{Source, TOKENIZER, TokenIndex};
 pub(in crate::tokens) use self::source::LONGEST_LINE;
 use self::source::{Piece, TextSource};
+use super::TokenType;
 use super::tokenizer::{Tokenizer, training};
-use super::{TokenType, parallel};
 use crate::ContentHash;
 use crate::error::{DataError, TokensError, unreadable};
+use crate::parallel;
 use sconce_base::regular_file::open_regular;
 
 /// Bytes of text that are encoded at once: enough for all threads, little beside their memory.

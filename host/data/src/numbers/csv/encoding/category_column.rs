@@ -88,26 +88,26 @@ impl CategoryColumn {
         scan: &Scan<'_>,
         config: &CsvConfig,
     ) -> CategoryColumn {
-        let count = |text: &String| scan.texts.get(text.as_str()).copied().unwrap_or(0);
         let least = match config.on_unknown {
             Some(OnUnknown::Own) => config.min_count.unwrap_or(DEFAULT_MIN_COUNT),
             _ => 0,
         };
-        let mut texts = scan.sorted();
-        texts.retain(|text| count(text) >= least);
+        let mut sorted = scan.sorted();
+        sorted.retain(|(_, count)| *count >= least);
+        let texts: Vec<String> = sorted.iter().map(|(text, _)| (*text).to_owned()).collect();
         let missing = match config.on_missing {
             OnMissing::Mean if scan.missing > 0 => MissingCategory::Own,
             OnMissing::Mean => MissingCategory::Unseen,
             OnMissing::MostFrequent => {
-                let most_frequent = scan.most_frequent();
+                let most_frequent = scan.most_frequent().map(str::to_owned);
                 let most_frequent = most_frequent.filter(|text| texts.contains(text));
                 most_frequent.map_or(MissingCategory::Unseen, MissingCategory::As)
             }
             OnMissing::Drop | OnMissing::Error => MissingCategory::Refused,
         };
         CategoryColumn {
-            counts: texts.iter().map(count).collect(),
-            // They are the keys of a map.
+            counts: sorted.iter().map(|(_, count)| *count).collect(),
+            // They are all different.
             categories: Categories::try_from(texts).unwrap_or_default(),
             missing,
             unknown: config.on_unknown,

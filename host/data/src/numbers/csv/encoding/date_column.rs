@@ -51,8 +51,8 @@ impl DateColumn {
         config: &CsvConfig,
     ) -> DateColumn {
         let read = |text| WrittenDate::parse(text)?.moment(form.order);
-        let texts = scan.texts.iter();
-        let moments = texts.filter_map(|(text, &count)| Some((read(text)?.days(), count)));
+        let texts = scan.counts().iter();
+        let moments = texts.filter_map(|(text, count)| Some((read(text)?.days(), count)));
         let days: Vec<(f64, usize)> = moments.collect();
         let rows = days.iter().map(|(_, count)| count).sum();
         let sum: f64 = days.iter().map(|(days, count)| days * *count as f64).sum();
@@ -63,7 +63,7 @@ impl DateColumn {
         let missing = match config.on_missing {
             OnMissing::Mean if scan.missing > 0 => MissingCategory::Own,
             OnMissing::MostFrequent => {
-                let most_frequent = scan.most_frequent();
+                let most_frequent = scan.most_frequent().map(str::to_owned);
                 most_frequent.map_or(MissingCategory::Refused, MissingCategory::As)
             }
             _ => MissingCategory::Refused,

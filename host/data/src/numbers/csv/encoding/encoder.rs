@@ -16,6 +16,7 @@ use crate::numbers::csv::config::OnUnknown;
 use crate::numbers::csv::table::Table;
 use crate::numbers::csv::table::scan::{Missing, Scan};
 use crate::numbers::csv::{CsvConfig, CsvError, UnknownCategory};
+use crate::parallel;
 use sconce_nn::onnx::{Graph, OnnxError, Value};
 
 /// Encodes a record, a text for each column, as the inputs of a model.
@@ -49,7 +50,7 @@ impl Encoder {
         config: &CsvConfig,
     ) -> Encoder {
         let missing = Missing::new(&config.missing);
-        let fitted = columns.iter().map(|column| {
+        let fitted = parallel::map(columns, table.threads(), |column| {
             let scan = Scan::of(table, column.place, training.iter().copied(), &missing);
             let name = column.name.clone();
             match column.kind {
@@ -65,7 +66,7 @@ impl Encoder {
             }
         });
         Encoder {
-            columns: fitted.collect(),
+            columns: fitted,
             missing: config.missing.clone(),
         }
     }

@@ -41,7 +41,7 @@ impl NumberColumn {
             OnMissing::Mean => Some(mean),
             OnMissing::MostFrequent => {
                 let most_frequent = scan.most_frequent();
-                Some(most_frequent.and_then(|text| number(&text)).unwrap_or(mean))
+                Some(most_frequent.and_then(number).unwrap_or(mean))
             }
             OnMissing::Drop | OnMissing::Error => None,
         };
@@ -50,8 +50,8 @@ impl NumberColumn {
         } else {
             [scan.min, scan.max]
         };
-        let numbers = scan.texts.iter();
-        let numbers = numbers.filter_map(|(text, &count)| Some((number(text)?, count)));
+        let numbers = scan.counts().iter();
+        let numbers = numbers.filter_map(|(text, count)| Some((number(text)?, count)));
         NumberColumn {
             name,
             mean: Exact(mean),

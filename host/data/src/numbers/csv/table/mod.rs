@@ -1,24 +1,29 @@
-//! Reading of a table: column names and rows; its `format`, and the contents of its columns (`scan`). `quotes`: a check that they match.
+//! Reading of a table: column names and `rows`; its `format`, and the contents of its columns (`scan`). `quotes`: a check that they match.
 
 pub(super) mod format;
 pub(super) mod quotes;
+mod rows;
 pub(super) mod scan;
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
 
 use super::{CsvError, TableFormat};
-use crate::signature;
+use crate::{parallel, signature};
+use rows::Rows;
 
 /// A table as text.
 pub(super) struct Table {
     pub(super) file: PathBuf,
     /// Names of the columns, all different.
     pub(super) names: Vec<String>,
-    /// Rows with one field per column, without the spaces around fields.
-    pub(super) rows: Vec<StringRecord>,
+    /// Index of each name.
+    places: HashMap<String, usize>,
+    /// Rows without the spaces around fields.
+    rows: Rows,
     header: bool,
     /// Indices of the columns that the header has no name for.
     unnamed: Vec<usize>,
@@ -40,21 +45,16 @@ impl Table {
             .flexible(true)
             .trim(Trim::All)
             .from_reader(text);
-        let mut rows = records(reader, file, format.header)?.into_iter();
+        let (first, rows) = read_rows(reader, file, format.header)?;
         let empty = || crate::DataError::Empty {
             file: file.to_owned(),
         };
-        let first = rows.next().ok_or_else(empty)?;
+        let first = first.ok_or_else(empty)?;
         let names = names(&first, format.header);
         let fields = first.iter().enumerate();
         let unnamed = fields.filter(|(_, name)| format.header && name.is_empty());
         let unnamed = unnamed.map(|(place, _)| place).collect();
-        let rows: Vec<StringRecord> = if format.header {
-            rows.collect()
-        } else {
-            std::iter::once(first).chain(rows).collect()
-        };
-        if rows.is_empty() {
+        if rows.len() == 0 {
             return Err(empty());
         }
         if u32::try_from(rows.len()).is_err() {
@@ -69,6 +69,7 @@ impl Table {
         }
         Ok(Table {
             file: file.to_owned(),
+            places: names.iter().cloned().zip(0..).collect(),
             names,
             rows,
             header: format.header,
@@ -78,7 +79,7 @@ impl Table {
 
     /// Returns the index of a column; `key` is the option that names it, for messages.
     pub(super) fn column(&self, name: &str, key: &'static str) -> Result<usize, CsvError> {
-        let place = self.names.iter().position(|column| column == name);
+        let place = self.places.get(name).copied();
         place.ok_or_else(|| CsvError::UnknownColumn {
             key,
             name: name.to_owned(),
@@ -93,28 +94,42 @@ impl Table {
         self.unnamed.contains(&column)
     }
 
+    /// Returns the number of rows.
+    pub(super) fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns the number of threads for work on all fields; one if there are few.
+    pub(super) fn threads(&self) -> usize {
+        const FIELDS: usize = 1 << 16;
+        let fields = self.rows.len() * self.names.len();
+        parallel::cores().min(fields.div_ceil(FIELDS))
+    }
+
     /// Returns the text of a field; every row has all columns.
     pub(super) fn field(&self, row: usize, column: usize) -> &str {
-        let row = self.rows.get(row);
-        row.and_then(|row| row.get(column)).unwrap_or_default()
+        self.rows.field(row, column)
     }
 
     /// Returns the line of the file on which a row begins, from 1.
     pub(super) fn line(&self, row: usize) -> u64 {
-        let position = self.rows.get(row).and_then(StringRecord::position);
-        position.map_or(0, csv::Position::line)
+        self.rows.line(row)
     }
 }
 
-/// Parses the records of a file, which must all have the same number of fields.
-fn records(
+/// Parses the records of a file, which must all have the same number of fields. Returns the first one, if there is any, and
+/// the rows: all records, or all after a header.
+fn read_rows(
     mut reader: csv::Reader<&[u8]>,
     file: &Path,
     header: bool,
-) -> Result<Vec<StringRecord>, crate::DataError> {
-    let mut records: Vec<StringRecord> = Vec::new();
-    let mut bytes = ByteRecord::new();
+) -> Result<(Option<StringRecord>, Rows), crate::DataError> {
+    let mut first: Option<StringRecord> = None;
+    let mut rows = Rows::default();
+    let mut record = StringRecord::new();
     loop {
+        // The same memory for all records.
+        let mut bytes: ByteRecord = record.into_byte_record();
         let more = reader.read_byte_record(&mut bytes);
         // Reading bytes from memory with flexible record lengths cannot fail.
         let more = more.map_err(|error| crate::DataError::Read {
@@ -122,10 +137,10 @@ fn records(
             source: io::Error::other(error),
         })?;
         if !more {
-            return Ok(records);
+            return Ok((first, rows));
         }
         let line = bytes.position().map_or(0, csv::Position::line);
-        let wanted = records.first().map_or(bytes.len(), StringRecord::len);
+        let wanted = first.as_ref().map_or(bytes.len(), StringRecord::len);
         if bytes.len() != wanted {
             return Err(CsvError::Fields {
                 file: file.to_owned(),
@@ -135,8 +150,11 @@ fn records(
             }
             .into());
         }
-        let name = |place| name_at(records.first(), header, place);
-        if let Some(place) = bytes.iter().position(|field| field.contains(&0)) {
+        let name = |place| name_at(first.as_ref(), header, place);
+        let is_nul = |field: &[u8]| memchr::memchr(0, field).is_some();
+        if is_nul(bytes.as_slice())
+            && let Some(place) = bytes.iter().position(is_nul)
+        {
             return Err(CsvError::Nul {
                 file: file.to_owned(),
                 line,
@@ -144,13 +162,21 @@ fn records(
             }
             .into());
         }
-        let record = StringRecord::from_byte_record(bytes.clone());
-        let record = record.map_err(|error| CsvError::NotText {
+        let text = StringRecord::from_byte_record(bytes);
+        record = text.map_err(|error| CsvError::NotText {
             file: file.to_owned(),
             line,
             name: name(error.utf8_error().field()),
         })?;
-        records.push(record);
+        match first {
+            None => {
+                first = Some(record.clone());
+                if !header {
+                    rows.push(&record);
+                }
+            }
+            Some(_) => rows.push(&record),
+        }
     }
 }
 

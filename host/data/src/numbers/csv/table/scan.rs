@@ -1,20 +1,27 @@
 //! Contents of a column: counts of numbers and texts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use super::Table;
 
 /// Texts that mark a missing value.
 #[derive(Clone, Debug)]
-pub(in crate::numbers::csv) struct Missing(BTreeSet<String>);
+pub(in crate::numbers::csv) struct Missing {
+    texts: BTreeSet<String>,
+    /// Length of the longest in bytes: most fields are longer, and need no search.
+    longest: usize,
+}
 
 impl Missing {
     pub(in crate::numbers::csv) fn new(texts: &[String]) -> Missing {
-        Missing(texts.iter().map(|text| text.trim().to_owned()).collect())
+        let texts: BTreeSet<String> = texts.iter().map(|text| text.trim().to_owned()).collect();
+        let longest = texts.iter().map(String::len).max().unwrap_or(0);
+        Missing { texts, longest }
     }
 
     pub(in crate::numbers::csv) fn is(&self, text: &str) -> bool {
-        self.0.contains(text)
+        text.len() <= self.longest && self.texts.contains(text)
     }
 }
 
@@ -55,14 +62,63 @@ pub(in crate::numbers::csv) struct Scan<'a> {
     pub(in crate::numbers::csv) numbers: usize,
     /// Number of fields that look like numbers but are not: infinite, too large, with commas.
     meant: usize,
-    /// Number of fields for each text, without missing ones.
-    pub(in crate::numbers::csv) texts: BTreeMap<&'a str, usize>,
+    /// Fields that have a value, in the order of the rows.
+    present: Vec<&'a str>,
+    /// Counts of these, once they are asked for.
+    counts: OnceCell<TextCounts<'a>>,
     /// First row whose field is neither a number nor missing.
     pub(in crate::numbers::csv) first_text: Option<usize>,
     pub(in crate::numbers::csv) min: f64,
     pub(in crate::numbers::csv) max: f64,
     /// Sum of the numbers.
     pub(in crate::numbers::csv) sum: f64,
+}
+
+/// Different texts of a column in their order, each with the number of its fields.
+#[derive(Clone, Debug)]
+pub(in crate::numbers::csv) struct TextCounts<'a>(Vec<(&'a str, usize)>);
+
+impl<'a> TextCounts<'a> {
+    fn of(fields: &[&'a str]) -> TextCounts<'a> {
+        // Nearly all comparisons need the first bytes only, which are here and not wherever the text is.
+        let fields = fields.iter().map(|text| (order_of(text), *text));
+        let mut fields: Vec<_> = fields.collect();
+        fields.sort_unstable_by_key(|(order, _)| *order);
+        let equal = fields.chunk_by(|(one, _), (next, _)| one == next);
+        TextCounts(
+            equal
+                .filter_map(|equal| Some((equal.first()?.1, equal.len())))
+                .collect(),
+        )
+    }
+
+    pub(in crate::numbers::csv) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(in crate::numbers::csv) fn iter(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&'a str, usize)> + Clone + '_ {
+        self.0.iter().copied()
+    }
+
+    pub(in crate::numbers::csv) fn texts(
+        &self,
+    ) -> impl ExactSizeIterator<Item = &'a str> + Clone + '_ {
+        self.0.iter().map(|(text, _)| *text)
+    }
+}
+
+/// Returns what texts are sorted by: their first bytes as a number, with zeros after the end, since there are none in a table, and
+/// the bytes after these.
+fn order_of(text: &str) -> (u128, &[u8]) {
+    const FIRST: usize = size_of::<u128>();
+    let mut first = [0; FIRST];
+    for (first, byte) in first.iter_mut().zip(text.bytes()) {
+        *first = byte;
+    }
+    let rest = text.as_bytes().get(FIRST..).unwrap_or_default();
+    (u128::from_be_bytes(first), rest)
 }
 
 impl<'a> Scan<'a> {
@@ -77,7 +133,8 @@ impl<'a> Scan<'a> {
             missing: 0,
             numbers: 0,
             meant: 0,
-            texts: BTreeMap::new(),
+            present: Vec::new(),
+            counts: OnceCell::new(),
             first_text: None,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
@@ -89,7 +146,7 @@ impl<'a> Scan<'a> {
                 scan.missing += 1;
                 continue;
             }
-            *scan.texts.entry(text).or_insert(0) += 1;
+            scan.present.push(text);
             if let Some(number) = number(text) {
                 scan.numbers += 1;
                 scan.min = scan.min.min(number);
@@ -105,7 +162,12 @@ impl<'a> Scan<'a> {
 
     /// Returns the number of fields that have a value.
     pub(in crate::numbers::csv) fn present(&self) -> usize {
-        self.texts.values().sum()
+        self.present.len()
+    }
+
+    /// Returns the texts of fields that have a value. They are sorted the first time.
+    pub(in crate::numbers::csv) fn counts(&self) -> &TextCounts<'a> {
+        self.counts.get_or_init(|| TextCounts::of(&self.present))
     }
 
     /// Whether more than half of the fields are numbers or look like them: the others are then more
@@ -119,25 +181,29 @@ impl<'a> Scan<'a> {
         self.sum / self.numbers.max(1) as f64
     }
 
-    /// Returns the texts in order, numerically if all are numbers.
-    pub(in crate::numbers::csv) fn sorted(&self) -> Vec<String> {
-        let mut texts: Vec<(f64, &str)> = self
-            .texts
-            .keys()
-            .map(|text| (number(text).unwrap_or(0.0), *text))
-            .collect();
-        if self.first_text.is_none() {
-            // The sort is stable: `1` and `1.0` stay in text order.
-            texts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    /// Returns the texts with their counts in order, numerically if all are numbers.
+    pub(in crate::numbers::csv) fn sorted(&self) -> Vec<(&'a str, usize)> {
+        let counts = self.counts();
+        if self.first_text.is_some() {
+            return counts.iter().collect();
         }
-        texts.iter().map(|(_, text)| (*text).to_owned()).collect()
+        let numbered = counts
+            .iter()
+            .map(|(text, count)| (number(text).unwrap_or(0.0), text, count));
+        let mut sorted: Vec<(f64, &str, usize)> = numbered.collect();
+        // The sort is stable: `1` and `1.0` stay in text order.
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        sorted
+            .into_iter()
+            .map(|(_, text, count)| (text, count))
+            .collect()
     }
 
     /// Returns the most frequent text; of equally frequent ones, the first in sorted order.
-    pub(in crate::numbers::csv) fn most_frequent(&self) -> Option<String> {
-        let most = self.texts.values().max()?;
-        let sorted = self.sorted();
-        let mut sorted = sorted.into_iter();
-        sorted.find(|text| self.texts.get(text.as_str()) == Some(most))
+    pub(in crate::numbers::csv) fn most_frequent(&self) -> Option<&'a str> {
+        let most = self.counts().iter().map(|(_, count)| count).max()?;
+        let mut sorted = self.sorted().into_iter();
+        let first = sorted.find(|(_, count)| *count == most);
+        first.map(|(text, _)| text)
     }
 }

@@ -30,7 +30,7 @@ impl CsvTransform {
         part: RowsOf,
     ) -> Result<usize, DataError> {
         let table = Table::read(file, self.format)?;
-        let hashes = row_hashes(&table, &self.read_places(&table)?, 0..table.rows.len());
+        let hashes = row_hashes(&table, &self.read_places(&table)?, 0..table.count());
         let found = known.select(&hashes, part).len();
         Ok(known.count(part).saturating_sub(found))
     }
@@ -52,7 +52,7 @@ impl CsvTransform {
             Some((_, RowsOf::Train | RowsOf::Val | RowsOf::Test)) => OnUnknown::Zeros,
             Some((_, RowsOf::New)) | None => OnUnknown::Error,
         };
-        let all = 0..table.rows.len();
+        let all = 0..table.count();
         let mut used = match part {
             None => all.collect(),
             Some((known, part)) => {
@@ -99,8 +99,7 @@ impl CsvTransform {
             unknown,
             notes: &mut notes,
         };
-        let chosen = used.iter().copied();
-        let inputs = rows::encode(&table, &places, chosen, &self.encoder, encoded)?;
+        let inputs = rows::encode(&table, &places, &used, &self.encoder, encoded)?;
         let samples = Samples {
             inputs: inputs.into(),
             shape: vec![self.encoder.width()],

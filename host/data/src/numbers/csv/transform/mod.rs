@@ -4,6 +4,7 @@
 mod labelled;
 pub(super) mod row_stream;
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -129,9 +130,7 @@ impl CsvTransform {
             ignored: Vec::new(),
             rows: None,
         };
-        let known: Vec<&String> = transform.known_columns().collect();
-        let others = table.names.iter().filter(|name| !known.contains(name));
-        transform.ignored = others.cloned().collect();
+        transform.ignored = transform.added(table.names.iter());
         transform
     }
 
@@ -163,7 +162,8 @@ impl CsvTransform {
 
     /// Returns the names that the training file doesn't have.
     pub(super) fn added<'a>(&self, names: impl Iterator<Item = &'a String>) -> Vec<String> {
-        let added = names.filter(|name| !self.known_columns().any(|known| known == *name));
+        let known: HashSet<&String> = self.known_columns().collect();
+        let added = names.filter(|name| !known.contains(name));
         added.cloned().collect()
     }
 
@@ -193,10 +193,11 @@ impl CsvTransform {
             }
         }
         notes.added_columns = self.added(names.iter());
+        let places: HashMap<&String, usize> = names.iter().zip(0..).collect();
         let columns = self.encoder.columns.iter();
         columns
             .map(|column| {
-                let place = names.iter().position(|name| name == column.name());
+                let place = places.get(column.name()).copied();
                 place.ok_or_else(|| CsvError::UnknownColumn {
                     key: TRAINING_FILE,
                     name: column.name().clone(),
@@ -213,13 +214,13 @@ impl CsvTransform {
         let mut notes = InputNotes::default();
         let table = Table::read(file, self.format)?;
         let places = self.places(&table.names, file, &mut notes)?;
-        let count = table.rows.len();
+        let count = table.count();
         let encoded = EncodedRows {
             unknown: OnUnknown::Error,
             notes: &mut notes,
         };
-        let inputs = rows::encode(&table, &places, 0..count, &self.encoder, encoded)?;
         let all: Vec<usize> = (0..count).collect();
+        let inputs = rows::encode(&table, &places, &all, &self.encoder, encoded)?;
         let known = self.target.places(&table, TRAINING_FILE);
         let known = known.and_then(|places| self.target.values(&table, &places, &all));
         let has_targets = known.is_ok();
