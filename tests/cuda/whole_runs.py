@@ -235,7 +235,9 @@ def errors(runs):
     refused("a driver that is too old", 2, "the driver supports CUDA 11.8", environment={"SCONCE_CUDA_VERSION": "11.8"})
     refused("a GPU that is too old", 2, "compute capability 7.0", environment={"SCONCE_CUDA_CAPABILITY": "7.0"})
     refused("no driver", 2, "no CUDA driver", environment={"SCONCE_CUDA_LIBRARIES": ""})
-    refused("out of memory", 7, "out of memory", environment={"SCONCE_CUDA_MEMORY": "60000"})
+    refused("a layer with more than the memory", 2, "there are 60.0 kB of memory", environment={"SCONCE_CUDA_MEMORY": "60000"})
+    refused("out of memory for a batch", 7, "out of memory", environment={"SCONCE_CUDA_MEMORY": "150000"})
+    refused("out of memory in the backward pass", 7, "the backward pass failed", environment={"SCONCE_CUDA_MEMORY": "500000"})
 
 
 def ranks(runs):

@@ -468,6 +468,9 @@ impl Product<'_, '_> {
         }
     }
 
+    /// What uses instructions of `R` is inlined always, and in no closure or `array::from_fn`: these are functions without the instructions,
+    /// in which each would be a call.
+    ///
     /// # Safety
     ///
     /// The processor has the instructions of `R`; rows and columns lie inside the product, which fits its memory; with
@@ -482,26 +485,18 @@ impl Product<'_, '_> {
         // SAFETY: by this function's contract the processor has the instructions, and all rows and columns lie in their
         // memory; masks leave out columns beyond the last. Pointers that go one step too far at the end are not read.
         unsafe {
-            let masks: [R::Mask; WIDE] =
-                std::array::from_fn(|index| R::mask(at.columns.saturating_sub(index * R::LANES)));
-            let load = |from: *const f32| -> [R::Register; WIDE] {
-                std::array::from_fn(|index| {
-                    let from = from.wrapping_add(index * R::LANES);
-                    if WHOLE {
-                        R::load(from)
-                    } else {
-                        R::load_some(from, masks[index])
-                    }
-                })
-            };
+            let mut masks = [R::mask(at.columns); WIDE];
+            for (index, mask) in masks.iter_mut().enumerate() {
+                *mask = R::mask(at.columns.saturating_sub(index * R::LANES));
+            }
             let target = self.target.start.add(at.row * row_step + at.column);
             let mut sums = [[R::zero(); WIDE]; ROWS];
             if self.adds {
                 for (row, sums) in sums.iter_mut().enumerate() {
-                    *sums = load(target.add(row * row_step));
+                    *sums = load::<R, WIDE, WHOLE>(target.add(row * row_step), masks);
                 }
             } else if let Some(begin) = self.target.begin {
-                sums = [load(begin.as_ptr().add(at.column)); ROWS];
+                sums = [load::<R, WIDE, WHOLE>(begin.as_ptr().add(at.column), masks); ROWS];
             }
             let third = apart!(3 * left_row);
             let groups = [
@@ -520,7 +515,7 @@ impl Product<'_, '_> {
             for _ in 0..self.depth.outer {
                 let (mut left, mut right) = (left_outer, right_outer);
                 for _ in 0..self.depth.inner {
-                    let words = load(right);
+                    let words = load::<R, WIDE, WHOLE>(right, masks);
                     for (row, sums) in sums.iter_mut().enumerate() {
                         let group = left.wrapping_add(groups[row / 4]);
                         let factor =
@@ -551,6 +546,33 @@ impl Product<'_, '_> {
                 }
             }
         }
+    }
+}
+
+/// Fills registers with numbers side by side, or with `WHOLE` unset those that the masks select.
+///
+/// # Safety
+///
+/// The processor has the instructions of `R`, and `from` is valid for these numbers.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(unsafe_code, reason = "tiles take pointers")]
+unsafe fn load<R: registers::Registers, const WIDE: usize, const WHOLE: bool>(
+    from: *const f32,
+    masks: [R::Mask; WIDE],
+) -> [R::Register; WIDE] {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let mut loaded = [R::zero(); WIDE];
+        for (index, (loaded, mask)) in loaded.iter_mut().zip(masks).enumerate() {
+            let from = from.wrapping_add(index * R::LANES);
+            *loaded = if WHOLE {
+                R::load(from)
+            } else {
+                R::load_some(from, mask)
+            };
+        }
+        loaded
     }
 }
 
