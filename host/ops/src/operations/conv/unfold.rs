@@ -116,17 +116,14 @@ struct Block {
 }
 
 impl Block {
-    /// Calls `at(index of the first window, index of its element)` for every row.
-    #[inline(always)]
-    fn each_row(&self, mut at: impl FnMut(usize, usize)) {
-        for plane in 0..self.planes {
-            for row in 0..self.rows {
-                at(
-                    self.window + plane * self.next_window.0 + row * self.next_window.1,
-                    self.place + plane * self.next_place.0 + row * self.next_place.1,
-                );
-            }
-        }
+    /// Index of the first window of every row, and of its element.
+    fn each_row(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (window, place) = (self.next_window, self.next_place);
+        let plane = move |plane| (self.window + plane * window.0, self.place + plane * place.0);
+        let planes = (0..self.planes).map(plane);
+        planes.flat_map(move |first| {
+            (0..self.rows).map(move |row| (first.0 + row * window.1, first.1 + row * place.1))
+        })
     }
 }
 
@@ -153,7 +150,7 @@ vectorised! {
     /// Copies a block of an image into lines of windows.
     fn copy_block<T: Number>(x: &[T], matrix: &mut [T], block: &Block) {
         let (count, step) = (block.columns, block.next_place.2);
-        block.each_row(|window, place| {
+        for (window, place) in block.each_row() {
             let target = &mut matrix[window..window + count];
             if step == 1 {
                 let mut target = target.chunks_exact_mut(LANES);
@@ -171,7 +168,7 @@ vectorised! {
                     *target = x;
                 }
             }
-        });
+        }
     }
 }
 
@@ -179,7 +176,7 @@ vectorised! {
     /// Adds lines of windows to a block of an image.
     fn add_block<T: Number>(x: &mut [T], matrix: &[T], block: &Block) {
         let (count, step) = (block.columns, block.next_place.2);
-        block.each_row(|window, place| {
+        for (window, place) in block.each_row() {
             let source = &matrix[window..window + count];
             if step == 1 {
                 let mut x = x[place..place + count].chunks_exact_mut(LANES);
@@ -197,7 +194,7 @@ vectorised! {
                     *x += source;
                 }
             }
-        });
+        }
     }
 }
 
