@@ -118,11 +118,15 @@ struct Block {
 impl Block {
     /// Index of the first window of every row, and of its element.
     fn each_row(&self) -> impl Iterator<Item = (usize, usize)> {
-        let (window, place) = (self.next_window, self.next_place);
-        let plane = move |plane| (self.window + plane * window.0, self.place + plane * place.0);
-        let planes = (0..self.planes).map(plane);
-        planes.flat_map(move |first| {
-            (0..self.rows).map(move |row| (first.0 + row * window.1, first.1 + row * place.1))
+        let (windows, elements) = (self.next_window, self.next_place);
+        let starts = (0..self.planes).map(move |plane| {
+            (
+                self.window + plane * windows.0,
+                self.place + plane * elements.0,
+            )
+        });
+        starts.flat_map(move |first| {
+            (0..self.rows).map(move |row| (first.0 + row * windows.1, first.1 + row * elements.1))
         })
     }
 }

@@ -60,8 +60,6 @@ pub(in crate::numbers::csv) struct Scan<'a> {
     pub(in crate::numbers::csv) missing: usize,
     /// Number of fields that are numbers.
     pub(in crate::numbers::csv) numbers: usize,
-    /// Number of fields that look like numbers but are not: infinite, too large, with commas.
-    meant: usize,
     /// Fields that have a value, in the order of the rows.
     present: Vec<&'a str>,
     /// Counts of these, once they are asked for.
@@ -132,7 +130,6 @@ impl<'a> Scan<'a> {
         let mut scan = Scan {
             missing: 0,
             numbers: 0,
-            meant: 0,
             present: Vec::new(),
             counts: OnceCell::new(),
             first_text: None,
@@ -153,7 +150,6 @@ impl<'a> Scan<'a> {
                 scan.max = scan.max.max(number);
                 scan.sum += number;
             } else {
-                scan.meant += usize::from(!why_no_number(text).is_empty());
                 scan.first_text = scan.first_text.or(Some(row));
             }
         }
@@ -173,7 +169,11 @@ impl<'a> Scan<'a> {
     /// Whether more than half of the fields are numbers or look like them: the others are then more
     /// likely errors than categories.
     pub(in crate::numbers::csv) fn is_mostly_numeric(&self) -> bool {
-        (self.numbers + self.meant) * 2 > self.present()
+        // Infinite, too large, with commas.
+        let looks_so = |text: &str| number(text).is_none() && !why_no_number(text).is_empty();
+        let texts = self.counts().iter().filter(|(text, _)| looks_so(text));
+        let meant: usize = texts.map(|(_, count)| count).sum();
+        (self.numbers + meant) * 2 > self.present()
     }
 
     /// Returns the mean of the numbers; 0 if there are none.
