@@ -125,7 +125,7 @@ fn read_rows(
     header: bool,
 ) -> Result<(Option<StringRecord>, Rows), crate::DataError> {
     let mut first: Option<StringRecord> = None;
-    let mut rows = Rows::with_room(reader.get_ref().len());
+    let mut rows = Rows::default();
     let mut record = StringRecord::new();
     loop {
         // The same memory for all records.

@@ -15,14 +15,6 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// None yet, with room for fields of this many bytes.
-    pub(super) fn with_room(bytes: usize) -> Rows {
-        Rows {
-            text: String::with_capacity(bytes),
-            ..Rows::default()
-        }
-    }
-
     /// Adds a row, which must have as many fields as those before it.
     pub(super) fn push(&mut self, row: &StringRecord) {
         self.columns = row.len();
