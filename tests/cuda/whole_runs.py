@@ -118,8 +118,8 @@ def as_on_the_cpu(runs):
 def other_models(runs):
     """More models, and the precisions of products."""
     cases = [("resnet", "f32", 2e-3), ("vit", "f32", 2e-3), ("mlp", "tf32", 2e-2), ("mlp", "bf16", 5e-2), ("gpt", "bf16", 5e-2), ("convnet", "bf16", 5e-2)]
-    # Of a ResNet this narrow, a rounded-off activation on the other side of zero changes all that follows, at 0.01 by more than the bound
-    # within ten steps, between two of the CPU's own ways too (`SCONCE_OPS=composed`).
+    # At 0.01 a ResNet this narrow is ill-conditioned: its losses go apart by more than the bound within these 24 steps, between two of the
+    # CPU's own ways too (`SCONCE_OPS=composed`).
     slower = {"resnet": {"optimizer": {"kind": "adamw", "learning_rate": 0.001}}}
     for model, precision, loss in cases:
         keys = {"model": model, **slower.get(model, {})}
