@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{Monitor, Result, bail};
+
 /// Whether smaller or greater values of a metric are better: `less` or `greater` in a configuration.
 ///
 /// ```
@@ -77,6 +79,20 @@ impl Rule {
             }
             GREATER.contains(&word).then_some(Rule::Greater)
         })
+    }
+
+    /// The rule of a configuration, or, where it gives none, that of [`of_metric`](Rule::of_metric).
+    ///
+    /// # Errors
+    ///
+    /// If neither is known, for the author of the manifest, who is to say it by the option `rule`.
+    pub fn or_of_metric(rule: Option<Rule>, monitor: &Monitor) -> Result<Rule> {
+        match rule.or_else(|| Rule::of_metric(monitor.name())) {
+            Some(rule) => Ok(rule),
+            None => bail!(
+                "say by `rule` whether a `less` or a `greater` value of `{monitor}` is better"
+            ),
+        }
     }
 }
 

@@ -79,7 +79,7 @@ pub use load::load;
 pub use numbers::{arrays, csv};
 pub use preprocessing::{Preprocessing, TrainingData, Transform};
 pub use sconce_nn::{Inputs, Targets, TokenTargets};
-pub use split::portion::{Portion, Split};
+pub use split::portion::{Amount, HeldOut, Portion, Split};
 pub use targets::scaling::{TargetScale, TargetScaling};
 pub use text::{TextConfig, TextDataset, TextPart, TextTransform};
 pub use tokens::rows::{JsonlConfig, RowsTransform};

@@ -186,10 +186,7 @@ impl Config {
 impl Best {
     fn check(&mut self) -> Result<()> {
         let monitor = &self.monitor;
-        self.rule = self.rule.or_else(|| Rule::of_metric(monitor.name()));
-        if self.rule.is_none() {
-            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
-        }
+        self.rule = Some(Rule::or_of_metric(self.rule, monitor)?);
         if let Some(tag) = &self.tag {
             tag.expect(&["metric", "value", "epoch", "iteration", "update"])?;
             if self.keep > 1 && !tag.varies() {

@@ -94,13 +94,7 @@ impl Hook for Check {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        let Some(rule) = config
-            .rule
-            .or_else(|| Rule::of_metric(config.monitor.name()))
-        else {
-            let monitor = &config.monitor;
-            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
-        };
+        let rule = Rule::or_of_metric(config.rule, &config.monitor)?;
         config.monitor.check(setup, Phase::Val)?;
         if !config.stop_when_reached && config.otherwise != Otherwise::Stop {
             setup.asks(&[])?;

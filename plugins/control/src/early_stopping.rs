@@ -204,13 +204,7 @@ impl Hook for EarlyStopping {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        let Some(rule) = config
-            .rule
-            .or_else(|| Rule::of_metric(config.monitor.name()))
-        else {
-            let monitor = &config.monitor;
-            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
-        };
+        let rule = Rule::or_of_metric(config.rule, &config.monitor)?;
         config.monitor.check(setup, Phase::Val)?;
         warn_of_too_few(&config, setup)?;
         if !config.restore_best {

@@ -176,9 +176,7 @@ impl Hook for OnPlateau {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let monitor = &config.monitor;
-        let Some(rule) = config.rule.or_else(|| Rule::of_metric(monitor.name())) else {
-            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
-        };
+        let rule = Rule::or_of_metric(config.rule, monitor)?;
         if config.short_term >= config.long_term {
             bail!(
                 "`short_term` must be below `long_term`, found {} and {}",

@@ -15,7 +15,7 @@ use crate::images::{ImageOptions, ImageTargets};
 use crate::regression::RegressionConfig;
 use crate::split::portion::Split;
 use crate::two_moons::TwoMoonsConfig;
-use crate::{GrammarConfig, JsonlConfig, TextConfig, TokensConfig};
+use crate::{GrammarConfig, HeldOut, JsonlConfig, TextConfig, TokensConfig};
 
 /// Data set to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,18 +77,9 @@ pub struct IdxConfig {
     /// Path of the file with their labels: bytes of rank 1. Without targets there needs to be none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<PathBuf>,
-    /// Validation data: a part of these files or separate files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub val: Option<Split>,
-    /// Test data: a part of these files or separate files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<Split>,
-    /// Whether a `count` or `fraction` keeps the class proportions of the files.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stratified: bool,
-    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split_seed: Option<u64>,
+    /// Data for validation and test.
+    #[serde(flatten)]
+    pub held_out: HeldOut<Split>,
     /// Names of the classes; their number limits the labels. Default: the digits 0 to 9.
     #[serde(default = "digits")]
     #[schemars(length(min = 1, max = 256))]

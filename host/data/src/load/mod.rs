@@ -133,15 +133,11 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
         (None, ImageTargets::Classes) => return Err(ImagesError::NoLabels.into()),
     };
     let total = images.count();
-    let val = split::part(config.val.as_ref(), "val", total)?;
-    let test = split::part(config.test.as_ref(), "test", total)?;
+    let held_out = &config.held_out;
+    let val = split::part(held_out.val.as_ref(), "val", total)?;
+    let test = split::part(held_out.test.as_ref(), "test", total)?;
     let taken = (val.taken(), test.taken());
-    let parts = split::of_classes(
-        config.split_seed.unwrap_or(seed),
-        images.classes(),
-        config.stratified,
-        taken,
-    )?;
+    let parts = held_out.of_classes(seed, images.classes(), taken)?;
     let assembly = Assembly {
         classes: classes.clone(),
         options: &config.options,

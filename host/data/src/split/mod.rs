@@ -14,7 +14,7 @@ use super::DataError;
 use super::files::data_files::{
     ContentHash, HashOf, PerPart, SplitRecord, is_recording, note_split,
 };
-use portion::{Amount, Portion, Split};
+use portion::{Amount, HeldOut, Portion, Split};
 use sconce_ops::random;
 
 /// Indices of the training data for each phase, in ascending order.
@@ -140,6 +140,37 @@ impl<F> Part<F> {
     }
 }
 
+impl<P> HeldOut<P> {
+    /// Returns the seed of the parts, in a run of this seed.
+    pub(super) fn seed(&self, seed: u64) -> u64 {
+        self.split_seed.unwrap_or(seed)
+    }
+
+    /// Selects the samples of these classes that the phases take, in a run of this seed.
+    pub(super) fn of_classes(
+        &self,
+        seed: u64,
+        classes: &[u32],
+        (val, test): (Taken, Taken),
+    ) -> Result<Parts, DataError> {
+        if self.stratified {
+            stratified(self.seed(seed), classes, val, test)
+        } else {
+            split(self.seed(seed), classes.len(), val, test)
+        }
+    }
+}
+
+impl HeldOut {
+    /// Returns the sources of validation and test data, for training data of `total` samples.
+    pub(super) fn sources(&self, total: usize) -> Result<[Part<&Path>; 2], DataError> {
+        Ok([
+            portion(self.val.as_ref(), "val", total)?,
+            portion(self.test.as_ref(), "test", total)?,
+        ])
+    }
+}
+
 /// Returns the source given by a two-file split, for training data of `total` samples.
 pub(super) fn part<'a>(
     split: Option<&'a Split>,
@@ -155,7 +186,7 @@ pub(super) fn part<'a>(
         _ => OwnFiles::Half,
     };
     let keys = "`images` with `labels`";
-    one_of(phase, total, split.amount(), own, keys)
+    one_of(phase, total, split.amount, own, keys)
 }
 
 /// Returns the source given by a one-file split, for training data of `total` samples.
@@ -171,7 +202,7 @@ pub(super) fn portion<'a>(
         None => OwnFiles::Unsaid,
         Some(file) => OwnFiles::Said(file.as_path()),
     };
-    one_of(phase, total, portion.amount(), own, "`file`")
+    one_of(phase, total, portion.amount, own, "`file`")
 }
 
 /// Whether a split names separate files.
@@ -229,20 +260,6 @@ pub(super) fn split(seed: u64, total: usize, val: Taken, test: Taken) -> Result<
     let parts = divide(seed, &vec![0; total], val, test)?;
     parts.note(seed, val, (false, false));
     Ok(parts)
-}
-
-/// Calls [`split`] or, if requested, [`stratified`].
-pub(super) fn of_classes(
-    seed: u64,
-    classes: &[u32],
-    is_stratified: bool,
-    (val, test): (Taken, Taken),
-) -> Result<Parts, DataError> {
-    if is_stratified {
-        stratified(seed, classes, val, test)
-    } else {
-        split(seed, classes.len(), val, test)
-    }
 }
 
 /// Like [`split`], but keeps the proportions of these classes in all parts.

@@ -95,13 +95,21 @@ fn shares_that_are_no_whole_numbers_go_to_the_largest_remainders() {
 
 #[test]
 fn a_split_says_one_thing() {
-    let count = |count| Split {
-        count: Some(count),
+    let of = |amount| Split {
+        amount,
         ..Split::default()
     };
-    let fraction = |fraction| Split {
-        fraction: Some(fraction),
-        ..Split::default()
+    let count = |count| {
+        of(Amount {
+            count: Some(count),
+            ..Amount::default()
+        })
+    };
+    let fraction = |fraction| {
+        of(Amount {
+            fraction: Some(fraction),
+            ..Amount::default()
+        })
     };
     assert_eq!(part(None, "val", 10).expect("none"), Part::Nothing);
     assert_eq!(
@@ -113,7 +121,7 @@ fn a_split_says_one_thing() {
         Part::Count(3)
     );
     let mut both = count(3);
-    both.fraction = Some(0.5);
+    both.amount.fraction = Some(0.5);
     let half = Split {
         images: Some("images".into()),
         ..Split::default()
@@ -147,10 +155,8 @@ fn a_portion_says_one_thing() {
     let own = portion(Some(&file), "test", 10).expect("a file");
     assert_eq!(own, Part::Own(Path::new("own")));
     assert_eq!(own.taken(), Taken::Count(0));
-    let both = Portion {
-        count: Some(3),
-        ..file
-    };
+    let mut both = file;
+    both.amount.count = Some(3);
     for portions in [both, Portion::default()] {
         let error = portion(Some(&portions), "test", 10).expect_err("too much or too little");
         assert_eq!(

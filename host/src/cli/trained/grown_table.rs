@@ -26,7 +26,7 @@ impl TrainedArgs {
         let Some(DataConfig::Csv(table)) = &manifest.data else {
             return Ok(None);
         };
-        let of_default = match table.test {
+        let of_default = match table.held_out.test {
             Some(_) => RowsOf::Test,
             None => RowsOf::Val,
         };
@@ -37,8 +37,8 @@ impl TrainedArgs {
         };
         let (training, val, test) = (
             manifest.base.join(&table.file),
-            own(&table.val),
-            own(&table.test),
+            own(&table.held_out.val),
+            own(&table.held_out.test),
         );
         let place = self.checkpoint.as_deref().unwrap_or(&self.file);
         let was = trained_on(place).unwrap_or_default();

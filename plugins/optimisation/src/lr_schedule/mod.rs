@@ -222,13 +222,7 @@ impl Stage {
 }
 
 fn rule(plateau: &Plateau) -> Result<Rule> {
-    let monitor = &plateau.monitor;
-    match plateau.rule.or_else(|| Rule::of_metric(monitor.name())) {
-        Some(rule) => Ok(rule),
-        None => {
-            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better")
-        }
-    }
+    Rule::or_of_metric(plateau.rule, &plateau.monitor)
 }
 
 impl WarmUp {

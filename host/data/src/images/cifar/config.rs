@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Portion;
+use crate::HeldOut;
 use crate::images::ImageOptions;
 
 /// CIFAR-10 or CIFAR-100 in the binary version: 32×32 colour images.
@@ -13,7 +13,7 @@ use crate::images::ImageOptions;
 #[serde(deny_unknown_fields)]
 pub struct CifarConfig {
     /// Directory of the unpacked archive, with `data_batch_1.bin` to `data_batch_5.bin` and
-    /// `test_batch.bin`, or with `train.bin` and `test.bin`.
+    /// `test_batch.bin`, or with `train.bin` and `test.bin`. Without `test`, the test set is the test data.
     pub directory: PathBuf,
     /// Version of CIFAR, 10 or 100.
     #[schemars(with = "u16", extend("enum" = [10, 100]))]
@@ -21,18 +21,9 @@ pub struct CifarConfig {
     /// Labels of CIFAR-100 to learn: its 100 classes (the default) or their 20 groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<CifarLabels>,
-    /// Validation data: a part of the training set or a separate file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub val: Option<Portion>,
-    /// Test data: a part of the training set or a separate file. Default: the test set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<Portion>,
-    /// Whether a `count` or `fraction` keeps the class proportions of the training set.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stratified: bool,
-    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split_seed: Option<u64>,
+    /// Data for validation and test.
+    #[serde(flatten)]
+    pub held_out: HeldOut,
     /// Keys of all sources of images.
     #[serde(flatten)]
     pub options: ImageOptions,

@@ -13,7 +13,7 @@ use super::{Assembly, FittedImages, Images, OwnImages};
 use crate::dataset::fitted::Fitted;
 use crate::error::{CifarError, DataError};
 use crate::files::file;
-use crate::split::{self, Part};
+use crate::split::Part;
 pub(crate) use layout::SHAPE;
 use layout::{Layout, PIXELS};
 
@@ -36,15 +36,9 @@ pub(crate) fn load(
     }
     let images = records.images();
     let total = images.count();
-    let val = split::portion(config.val.as_ref(), "val", total)?;
-    let test = split::portion(config.test.as_ref(), "test", total)?;
+    let [val, test] = config.held_out.sources(total)?;
     let taken = (val.taken(), test.taken());
-    let parts = split::of_classes(
-        config.split_seed.unwrap_or(seed),
-        images.classes(),
-        config.stratified,
-        taken,
-    )?;
+    let parts = (config.held_out).of_classes(seed, images.classes(), taken)?;
     let own = |file: &Path| one(layout, &base.join(file));
     let test = match test {
         Part::Nothing => {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::images::ImageOptions;
-use crate::{MemoryUse, Portion};
+use crate::{HeldOut, MemoryUse};
 
 /// Image files in one directory per class: PNG, JPEG, BMP, GIF, WebP or PNM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,18 +24,9 @@ pub struct ImageFolderConfig {
     /// Whether images have one channel or three.
     #[serde(default)]
     pub mode: ColourMode,
-    /// Validation data: a part of these images or a separate directory with the same classes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub val: Option<Portion>,
-    /// Test data: a part of these images or a separate directory with the same classes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<Portion>,
-    /// Whether a `count` or `fraction` keeps the class proportions of the directory.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stratified: bool,
-    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split_seed: Option<u64>,
+    /// Data for validation and test.
+    #[serde(flatten)]
+    pub held_out: HeldOut,
     /// Keys of all sources of images.
     #[serde(flatten)]
     pub options: ImageOptions,

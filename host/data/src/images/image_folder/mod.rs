@@ -21,7 +21,6 @@ use crate::dataset::fitted::Fitted;
 use crate::error::{DataError, ImageFolderError};
 use crate::files::data_files::note_directory;
 use crate::files::memory::{MOST_DECODED, MemoryUse};
-use crate::split;
 use decode::DecodedFiles;
 use on_demand::ImageFiles;
 use scan::Listing;
@@ -56,15 +55,9 @@ pub(crate) fn load(
         return Err(DataError::TooMany(total as u64));
     }
     // Errors in the splits are reported before minutes of decoding.
-    let val = split::portion(config.val.as_ref(), "val", total)?;
-    let test = split::portion(config.test.as_ref(), "test", total)?;
+    let [val, test] = config.held_out.sources(total)?;
     let taken = (val.taken(), test.taken());
-    let parts = split::of_classes(
-        config.split_seed.unwrap_or(seed),
-        &listing.labels,
-        config.stratified,
-        taken,
-    )?;
+    let parts = (config.held_out).of_classes(seed, &listing.labels, taken)?;
     let (size, memory) = match config.size.or_else(|| decode::first_size(&listing.files)) {
         Some(size) => (size, config.memory),
         // If no file can be decoded, all are listed in the error.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::TargetScale;
-use crate::split::portion::{Amount, Portion};
+use crate::split::portion::{Amount, HeldOut};
 
 /// NumPy files: an array of inputs and one of targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,57 +31,24 @@ pub struct NpyConfig {
     /// Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_scaling: Option<TargetScale>,
-    /// Validation data: a part of these files or separate files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub val: Option<NpySplit>,
-    /// Test data: a part of these files or separate files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<NpySplit>,
-    /// Whether a `count` or `fraction` keeps the class proportions of the file.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stratified: bool,
-    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split_seed: Option<u64>,
+    /// Data for validation and test.
+    #[serde(flatten)]
+    pub held_out: HeldOut<NpySplit>,
 }
 
 /// Source of a phase's data: exactly one of `count`, `fraction`, `fold` with `folds`, or `inputs` with `targets` if the training has any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NpySplit {
-    /// Number of samples to draw from the training files, at random from the seed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub count: Option<usize>,
-    /// Fraction of the training files to draw, at random from the seed; above 0 and below 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
-    pub fraction: Option<f64>,
-    /// Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub fold: Option<usize>,
-    /// Number of these parts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 2))]
-    pub folds: Option<usize>,
+    /// How much of the training data it is.
+    #[serde(flatten)]
+    pub amount: Amount,
     /// Path of a separate file with inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<PathBuf>,
     /// Path of the file with their targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<PathBuf>,
-}
-
-impl NpySplit {
-    pub(super) fn amount(&self) -> Amount {
-        Amount {
-            count: self.count,
-            fraction: self.fraction,
-            fold: self.fold,
-            folds: self.folds,
-        }
-    }
 }
 
 /// A safetensors file with a tensor of inputs and one of targets.
@@ -110,18 +77,9 @@ pub struct SafetensorsConfig {
     /// Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_scaling: Option<TargetScale>,
-    /// Validation data: a part of this file or a separate file with tensors of the same names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub val: Option<Portion>,
-    /// Test data: a part of this file or a separate file with tensors of the same names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<Portion>,
-    /// Whether a `count` or `fraction` keeps the class proportions of the file.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stratified: bool,
-    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split_seed: Option<u64>,
+    /// Data for validation and test.
+    #[serde(flatten)]
+    pub held_out: HeldOut,
 }
 
 fn inputs() -> String {

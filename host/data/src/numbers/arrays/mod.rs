@@ -49,11 +49,11 @@ pub(crate) fn load_npy(
         classes: config.classes.as_deref(),
         standardise: config.standardise,
         target_scale: config.target_scaling,
-        stratified: config.stratified,
-        seed: config.split_seed.unwrap_or(seed),
+        stratified: config.held_out.stratified,
+        seed: config.held_out.seed(seed),
     };
-    let val = of_phase(config.val.as_ref(), "val")?;
-    let test = of_phase(config.test.as_ref(), "test")?;
+    let val = of_phase(config.held_out.val.as_ref(), "val")?;
+    let test = of_phase(config.held_out.test.as_ref(), "test")?;
     recipe.splits(&main, val, test, ArrayFormat::Npy)
 }
 
@@ -78,11 +78,11 @@ pub(crate) fn load_safetensors(
         classes: config.classes.as_deref(),
         standardise: config.standardise,
         target_scale: config.target_scaling,
-        stratified: config.stratified,
-        seed: config.split_seed.unwrap_or(seed),
+        stratified: config.held_out.stratified,
+        seed: config.held_out.seed(seed),
     };
-    let val = split::portion(config.val.as_ref(), "val", total)?.try_map(read)?;
-    let test = split::portion(config.test.as_ref(), "test", total)?.try_map(read)?;
+    let [val, test] = config.held_out.sources(total)?;
+    let (val, test) = (val.try_map(read)?, test.try_map(read)?);
     let inputs = config.inputs.clone();
     recipe.splits(&main, val, test, ArrayFormat::Safetensors { inputs })
 }
@@ -109,7 +109,7 @@ fn npy_part<'a>(
     } else {
         "`inputs` without `targets`, as in the training"
     };
-    split::one_of(phase, total, split.amount(), own, keys)
+    split::one_of(phase, total, split.amount, own, keys)
 }
 
 /// Source of a phase's samples.

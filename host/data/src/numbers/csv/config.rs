@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Portion, TargetScale};
+use crate::{HeldOut, TargetScale};
 
 /// A CSV table: one line per sample, with numeric or categorical columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,24 +73,15 @@ pub struct CsvConfig {
     /// Whether to standardise numbers to mean 0 and standard deviation 1, from the training rows only.
     #[serde(default = "yes")]
     pub standardise: bool,
-    /// Validation data: a part of this file or a separate file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub val: Option<Portion>,
-    /// Test data: a part of this file or a separate file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<Portion>,
-    /// Whether a `count` or `fraction` keeps the class proportions of the file.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stratified: bool,
+    /// Data for validation and test.
+    #[serde(flatten)]
+    pub held_out: HeldOut,
     /// Column whose rows of equal text are all in one part, such as the patient they come from. It isn't an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Column with the weight of each row in the loss, 0 or more. It isn't an input, and metrics count each row once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
-    /// Seed of the parts for validation and test, apart from the manifest's. Default: that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split_seed: Option<u64>,
 }
 
 /// One column or several.

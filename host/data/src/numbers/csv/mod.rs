@@ -93,9 +93,8 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, crate
     note_fields(&table, &read_places, &used.rows);
     let values = target.values(&table, &target_places, &used.rows)?;
     let total = used.rows.len();
-    let val = split::portion(config.val.as_ref(), "val", total)?;
-    let test = split::portion(config.test.as_ref(), "test", total)?;
-    let seed = config.split_seed.unwrap_or(seed);
+    let [val, test] = config.held_out.sources(total)?;
+    let seed = config.held_out.seed(seed);
     let taken = (val.taken(), test.taken());
     let parts = parts(config, &table, &used.rows, &values, seed, taken)?;
     let weights = weights(config, &table, &used.rows, &parts.train)?;
@@ -188,7 +187,7 @@ fn parts(
     seed: u64,
     taken: (Taken, Taken),
 ) -> Result<Parts, crate::DataError> {
-    let classes = match (values, config.stratified) {
+    let classes = match (values, config.held_out.stratified) {
         (TargetValues::Classes(classes), true) => Some(classes.as_slice()),
         (TargetValues::Numbers(_) | TargetValues::Inputs, true) => {
             return Err(crate::DataError::NotStratified);
