@@ -17,7 +17,7 @@ use super::plan;
 use super::schema;
 use super::script::ScriptedRun;
 use super::seen::{Directory, RunEnd, Seen};
-use super::stage::{FakeEntry, FakeGroup, FakeRun};
+use super::stage::{FakeEntry, FakeGroup, FakeModel, FakeRun};
 use super::uses::Uses;
 use sconce_lifecycle::Position;
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
@@ -130,9 +130,12 @@ impl<'a> Drive<'a> {
                     .is_some_and(|metadata| metadata.ranks == HookRanks::All),
             },
             uses: Uses::of(metadata.as_ref()),
-            views: Cell::new(script.data.views),
-            modules: RefCell::new(modules),
-            positions: Cell::new(script.model.positions),
+            model: FakeModel {
+                views: Cell::new(script.data.views),
+                modules: RefCell::new(modules),
+                positions: Cell::new(script.model.positions),
+                given_loss: Cell::default(),
+            },
             ..FakeRun::default()
         });
         // The stage is new, so this cannot have been set before.
@@ -355,10 +358,11 @@ impl<'a> Drive<'a> {
         let total = self.script.schedule.epochs * self.script.schedule.iterations;
         let left = total.saturating_sub(self.position.iteration);
         self.stage
+            .clock
             .elapsed
             .set(self.position.iteration as f64 * seconds);
         let is_known = self.position.iteration > 0;
-        self.stage.remaining.set(if is_known {
+        self.stage.clock.remaining.set(if is_known {
             left as f64 * seconds
         } else {
             -1.0

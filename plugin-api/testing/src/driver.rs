@@ -231,7 +231,7 @@ impl RunDriver for Drive<'_> {
         phase: Phase,
     ) -> Result<(), Leave> {
         let position = CallPosition::at(Point::AfterLoss, &self.position);
-        let loss = match self.stage.given_loss.take() {
+        let loss = match self.stage.model.given_loss.take() {
             Some(given) => given,
             None => (self.script.model.loss)(&position),
         };

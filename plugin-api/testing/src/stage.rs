@@ -71,8 +71,7 @@ pub(super) struct FakeRun {
     /// The run's plan, available from the hook's creation on.
     pub(super) plan: OnceCell<Box<str>>,
     pub(super) resume_flags: Cell<u64>,
-    pub(super) elapsed: Cell<f64>,
-    pub(super) remaining: Cell<f64>,
+    pub(super) clock: FakeClock,
     pub(super) requests: FakeRequests,
     /// Original content of the tensors that were lent for writing in the current call.
     pub(super) lent: RefCell<Vec<(Collection, usize, Fake)>>,
@@ -80,10 +79,24 @@ pub(super) struct FakeRun {
     pub(super) ranks: FakeRanks,
     pub(super) hook: FakeEntry,
     pub(super) uses: Uses,
-    /// Number of views of each sample, and the model's modules with their widths.
+    pub(super) model: FakeModel,
+}
+
+/// Seconds since the run's begin, and what is left of it.
+#[derive(Default)]
+pub(super) struct FakeClock {
+    pub(super) elapsed: Cell<f64>,
+    pub(super) remaining: Cell<f64>,
+}
+
+/// The model that hooks have run.
+#[derive(Default)]
+pub(super) struct FakeModel {
+    /// Number of views of each sample.
     pub(super) views: Cell<usize>,
+    /// Its modules, with their widths.
     pub(super) modules: RefCell<Vec<(String, usize)>>,
-    /// Positions of the model's outputs, if they have several.
+    /// Positions of its outputs, if they have several.
     pub(super) positions: Cell<Option<usize>>,
     /// The loss of the batch, if the hook has given it.
     pub(super) given_loss: Cell<Option<f64>>,

@@ -65,7 +65,7 @@ impl Selection {
             tensors,
         };
         // What hooks have written to copies at this point counts.
-        shared.host_copies.flush(collection).map_err(failed)?;
+        shared.device.copies.flush(collection).map_err(failed)?;
         Ok(selection)
     }
 
@@ -223,7 +223,7 @@ impl Selection {
             let mut tensors = self.tensors.iter();
             tensors.any(|(tensor, _)| tensor.id() == original.id())
         };
-        let copies = &shared.host_copies;
+        let copies = &shared.device.copies;
         copies
             .changed(self.collection, is_changed, shared.hook())
             .map_err(failed)
@@ -243,7 +243,7 @@ fn on_device(
     if collection == Collection::Published {
         shared.values.replace_tensor(index, moved.clone());
         let place = (collection, index);
-        (shared.host_copies).adopt(place, tensor, moved.clone(), shared.hook());
+        (shared.device.copies).adopt(place, tensor, moved.clone(), shared.hook());
     }
     Ok(moved)
 }

@@ -10,16 +10,15 @@ use std::ptr;
 use std::rc::Rc;
 
 use candle_core::Tensor;
-use sconce_ops::device::DeviceFacts;
 use sconce_plugin_api::ext::{Collection, why_not_changed_on_first};
 use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::claims::Claims;
-use super::device::{CopyCosts, DeferredMeasures, HostCopies, RunGpu};
+use super::device::{CopyCosts, OnDevice};
 use super::exposed::Exposed;
 use super::journal::{Change, Journal};
-use super::model::{ForwardModel, GivenLosses, WritesText};
+use super::model::{ForwardModel, ModelForHooks, WritesText};
 use super::ranks::{Alone, RanksView, RegisteredHook};
 use super::requests::Requests;
 use super::values::{PublishedValues, ValueContent};
@@ -37,10 +36,8 @@ pub struct BridgeState<'run> {
     pub log: &'run dyn Log,
     /// Metrics of every phase, without those of batches in `late`.
     pub metrics: RefCell<MetricBoard>,
-    /// Losses and metrics of batches that are still on a device.
-    pub deferred: DeferredMeasures,
-    /// The GPU that the run computes on, if any.
-    pub gpu: RunGpu,
+    /// What of the run is on a device.
+    pub device: OnDevice,
     /// Requests of hooks that the loop has not served yet.
     pub requests: Requests,
     /// The loop's tensors that hooks can see.
@@ -49,36 +46,16 @@ pub struct BridgeState<'run> {
     pub values: PublishedValues,
     /// Extra entries of the checkpoint being saved or loaded.
     pub checkpoint_entries: PublishedValues,
-    /// Learning rate of the default group; a hook's change takes effect immediately.
-    pub learning_rate: Cell<f64>,
-    /// Parameter groups, with their current learning rates.
-    pub groups: RefCell<Groups>,
-    /// Whether the optimizer has a momentum that can be set.
-    pub has_momentum: Cell<bool>,
-    /// Batches per update, if a hook has set it.
-    pub accumulation: Cell<Option<u64>>,
-    /// Facts that don't change during the run, as JSON; set before the first hook is called.
-    pub facts: OnceCell<String>,
-    /// The run's plan as JSON, if known; set before hooks are created.
-    pub(super) plan: OnceCell<String>,
-    /// Names of the hooks in the checkpoint that the run resumes from; set before hooks are created.
-    pub(super) resumed: OnceCell<Vec<String>>,
-    /// Whether a hook is being put in the place of another instance of it, whose messages are not repeated.
-    pub(super) is_reinstating: Cell<bool>,
-    /// What writes text with the run's model, if the loop can; set before hooks are called.
-    pub(super) text: OnceCell<Box<dyn WritesText>>,
-    /// What runs the run's model for hooks, if the loop can; set before hooks are called.
-    pub(super) forward: OnceCell<Rc<dyn ForwardModel>>,
-    /// The batch's loss that a hook has given.
-    pub given_losses: GivenLosses,
+    /// What the optimizer steps by.
+    pub optimizer: OptimizerSettings,
+    /// What is known before hooks are called.
+    pub known: KnownBefore,
+    /// What the model does for hooks.
+    pub model: ModelForHooks,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
     /// What the call in progress has changed, if it may be undone.
     pub(super) journal: Journal,
-    /// What is known of the run's device, once a hook has asked.
-    pub(super) device_facts: OnceCell<Option<DeviceFacts>>,
-    /// Copies of tensors on a device, which hooks see.
-    pub(super) host_copies: HostCopies,
     /// Clock of the run.
     pub clock: Clock,
     /// Record of hooks' calls, read after a crash.
@@ -91,8 +68,33 @@ pub struct BridgeState<'run> {
     hooks: RefCell<Vec<RegisteredHook>>,
 }
 
+/// What the optimizer steps by, as hooks see and set it.
+pub struct OptimizerSettings {
+    /// Learning rate of the default group; a hook's change takes effect immediately.
+    pub learning_rate: Cell<f64>,
+    /// Parameter groups, with their current learning rates.
+    pub groups: RefCell<Groups>,
+    /// Whether the optimizer has a momentum that can be set.
+    pub has_momentum: Cell<bool>,
+    /// Batches per update, if a hook has set it.
+    pub accumulation: Cell<Option<u64>>,
+}
+
+/// What is known before hooks are created or called, and does not change.
+#[derive(Default)]
+pub struct KnownBefore {
+    /// Facts about the run, as JSON; set before the first hook is called.
+    pub facts: OnceCell<String>,
+    /// The run's plan as JSON, if known; set before hooks are created.
+    pub(super) plan: OnceCell<String>,
+    /// Names of the hooks in the checkpoint that the run resumes from; set before hooks are created.
+    pub(super) resumed: OnceCell<Vec<String>>,
+}
+
 /// The call of a hook in progress, or the last one.
 struct CurrentCall {
+    /// Whether the hook is being put in the place of another instance of it, whose messages are not repeated.
+    is_reinstating: Cell<bool>,
     /// None during a hook's creation.
     point: Cell<Option<Point>>,
     phase: Cell<Phase>,
@@ -105,32 +107,27 @@ impl<'run> BridgeState<'run> {
         BridgeState {
             log,
             metrics: RefCell::default(),
-            deferred: DeferredMeasures::default(),
-            gpu: RunGpu::default(),
+            device: OnDevice::default(),
             requests: Requests::default(),
             tensors: Exposed::default(),
             values: PublishedValues::default(),
             checkpoint_entries: PublishedValues::default(),
-            learning_rate: Cell::new(0.0),
-            groups: RefCell::new(Groups::single(0.0, 0.0)),
-            has_momentum: Cell::new(true),
-            accumulation: Cell::new(None),
-            facts: OnceCell::new(),
-            plan: OnceCell::new(),
-            resumed: OnceCell::new(),
-            is_reinstating: Cell::new(false),
-            text: OnceCell::new(),
-            forward: OnceCell::new(),
-            given_losses: GivenLosses::default(),
+            optimizer: OptimizerSettings {
+                learning_rate: Cell::new(0.0),
+                groups: RefCell::new(Groups::single(0.0, 0.0)),
+                has_momentum: Cell::new(true),
+                accumulation: Cell::new(None),
+            },
+            known: KnownBefore::default(),
+            model: ModelForHooks::default(),
             claims: Claims::default(),
             journal: Journal::default(),
-            device_facts: OnceCell::new(),
-            host_copies: HostCopies::new(),
             clock: Clock::start(),
             trail: Trail::nowhere(),
             witness: None,
             ranks: &Alone,
             call: CurrentCall {
+                is_reinstating: Cell::new(false),
                 point: Cell::new(None),
                 phase: Cell::new(Phase::Train),
                 hook: Cell::new(None),
@@ -143,30 +140,34 @@ impl<'run> BridgeState<'run> {
     /// creation.
     pub fn resume(&self, known: impl Iterator<Item = String>) {
         // Already set: a second call would belong to another run.
-        drop(self.resumed.set(known.collect()));
+        drop(self.known.resumed.set(known.collect()));
     }
 
     /// Sets whether the hook being called is put in the place of another instance of it.
     pub fn reinstate(&self, is_reinstating: bool) {
-        self.is_reinstating.set(is_reinstating);
+        self.call.is_reinstating.set(is_reinstating);
+    }
+
+    pub(super) fn is_reinstating(&self) -> bool {
+        self.call.is_reinstating.get()
     }
 
     /// Sets the run's plan, the JSON of a [`Plan`](sconce_plugin_api::Plan); must precede the hooks' creation.
     pub fn set_plan(&self, plan: String) {
         // Already set: a second call would belong to another run.
-        drop(self.plan.set(plan));
+        drop(self.known.plan.set(plan));
     }
 
     /// Sets what writes text with the run's model; must precede the first call of a hook.
     pub fn set_text(&self, text: impl WritesText + 'static) {
         // Already set: a second call would belong to another run.
-        drop(self.text.set(Box::new(text)));
+        drop(self.model.text.set(Box::new(text)));
     }
 
     /// Sets what runs the model for hooks; must precede the first call of a hook.
     pub fn set_forward(&self, model: Rc<dyn ForwardModel>) {
         // Already set: a second call would belong to another run.
-        drop(self.forward.set(model));
+        drop(self.model.forward.set(model));
     }
 
     /// Sets the record of hooks' calls.
@@ -197,7 +198,7 @@ impl<'run> BridgeState<'run> {
     pub(super) fn sees(&self, action: &HookAction<'_>) -> Result<(), String> {
         match self.witness {
             // What is undone is not shown either.
-            Some(_) if self.is_reinstating.get() => Ok(()),
+            Some(_) if self.is_reinstating() => Ok(()),
             Some(witness) => witness.sees(&self.hook_name(), action),
             None => Ok(()),
         }
@@ -234,18 +235,18 @@ impl<'run> BridgeState<'run> {
     /// Whether hooks have been lent copies of a device's tensors since the last mount point ended.
     #[inline]
     pub(crate) fn has_host_copies(&self) -> bool {
-        self.host_copies.is_used()
+        self.device.copies.is_used()
     }
 
     /// Ends a mount point: what hooks have written to copies of a device's tensors goes there. If that fails, with the hook that
     /// has written.
     pub(crate) fn end_point(&self) -> Result<(), (Option<HookId>, candle_core::Error)> {
-        self.host_copies.end_point()
+        self.device.copies.end_point()
     }
 
     /// What copies of a device's tensors have cost since this was last asked, by hook.
     pub(crate) fn take_copy_costs(&self) -> Vec<(HookId, CopyCosts)> {
-        self.host_copies.take_costs()
+        self.device.copies.take_costs()
     }
 
     /// Sets the hook that is called next.
@@ -266,8 +267,10 @@ impl<'run> BridgeState<'run> {
 
     /// Copies the optimizer's groups.
     pub fn set_groups(&self, groups: &Groups) {
-        *self.groups.borrow_mut() = groups.clone();
-        self.learning_rate.set(groups.default().learning_rate);
+        *self.optimizer.groups.borrow_mut() = groups.clone();
+        self.optimizer
+            .learning_rate
+            .set(groups.default().learning_rate);
     }
 
     /// The hook being created or called, or the last one.
@@ -318,7 +321,7 @@ impl<'run> BridgeState<'run> {
     /// Metrics of every phase, with those of all batches: waits for those that are still on a device.
     #[inline]
     pub fn read_metrics(&self) -> Ref<'_, MetricBoard> {
-        self.deferred.settle(&self.metrics);
+        self.device.deferred.settle(&self.metrics);
         self.metrics.borrow()
     }
 
@@ -365,13 +368,13 @@ impl<'run> BridgeState<'run> {
 
     /// Notes the groups' rates and momenta before they change.
     pub(super) fn note_groups(&self) {
-        let groups = || Change::Groups(self.groups.borrow().clone());
+        let groups = || Change::Groups(self.optimizer.groups.borrow().clone());
         self.journal.note(groups);
     }
 
     /// Sets the batches per update.
     pub(super) fn set_accumulation(&self, batches: u64) {
-        let earlier = self.accumulation.replace(Some(batches));
+        let earlier = self.optimizer.accumulation.replace(Some(batches));
         self.journal.note(|| Change::Accumulation(earlier));
     }
 

@@ -35,10 +35,10 @@ impl BridgeState<'_> {
             } => self.checkpoint_entries.put_back(replaced),
             Change::Value { replaced, .. } => self.values.put_back(replaced),
             Change::Groups(groups) => self.set_groups(&groups),
-            Change::Accumulation(batches) => self.accumulation.set(batches),
+            Change::Accumulation(batches) => self.optimizer.accumulation.set(batches),
             Change::Requests(requests) => self.requests.put_back(*requests),
             Change::Claim => self.claims.take_back(),
-            Change::GivenLoss => self.given_losses.take_back(),
+            Change::GivenLoss => self.model.given_losses.take_back(),
         }
     }
 }
@@ -109,12 +109,12 @@ mod tests {
         });
         format!(
             "{metrics:?} {values:?} {:?} {} {:?} {:?} {:?} {}",
-            shared.groups.borrow(),
-            shared.learning_rate.get(),
-            shared.accumulation.get(),
+            shared.optimizer.groups.borrow(),
+            shared.optimizer.learning_rate.get(),
+            shared.optimizer.accumulation.get(),
             shared.requests,
             shared.claims,
-            shared.given_losses.in_words()
+            shared.model.given_losses.in_words()
         )
     }
 
@@ -138,16 +138,20 @@ mod tests {
         shared.set_value(&shared.values, "e", Keep::Run, json("1"));
         shared.set_value(&shared.checkpoint_entries, "a", Keep::Checkpoint, json("2"));
         shared.note_groups();
-        shared.groups.borrow_mut().set_learning_rate(number);
-        shared.learning_rate.set(number);
+        shared
+            .optimizer
+            .groups
+            .borrow_mut()
+            .set_learning_rate(number);
+        shared.optimizer.learning_rate.set(number);
         shared.set_accumulation(u64::from(round));
         shared.journal.note_requests(&shared.requests);
         shared.requests.ask_skip_batch();
         shared.requests.scale_loss(0.5);
         shared.requests.ask(Asked::SkipUpdate, "mine".to_owned());
         shared.claim(&format!("place {round}")).expect("free");
-        shared.given_losses.admits().expect("none is given");
-        (shared.given_losses).give(number, Some(tensor), "mine".to_owned());
+        shared.model.given_losses.admits().expect("none is given");
+        (shared.model.given_losses).give(number, Some(tensor), "mine".to_owned());
         shared.journal.note(|| Change::GivenLoss);
     }
 
@@ -155,7 +159,7 @@ mod tests {
     fn a_call_that_is_rolled_back_leaves_everything_as_it_was_and_one_that_is_committed_nothing() {
         let shared = BridgeState::new(&Silent);
         shared.register("mine");
-        shared.given_losses.expect();
+        shared.model.given_losses.expect();
         shared.publish_metric("old", 1.0).expect("published");
         let tensor = Tensor::zeros(2, DType::F32, &Device::Cpu).expect("a tensor");
         shared.values.set("gap", Keep::Run, None, json("0"));

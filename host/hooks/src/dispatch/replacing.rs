@@ -79,7 +79,7 @@ impl Dispatcher {
         position.show_in(&mut view);
         view.context = shared.context();
         view.point = point.number();
-        view.learning_rate = shared.learning_rate.get();
+        view.learning_rate = shared.optimizer.learning_rate.get();
         view.payload = payload.map_or(ptr::null(), Payload::pointer);
         let mut error = ErrorAbi::new();
         shared.trail.at(point, position);

@@ -39,7 +39,7 @@ impl Dispatcher {
             }
             shared.set_hook(slot.hook);
             // A hook before it may have changed the rate.
-            self.view.learning_rate = shared.learning_rate.get();
+            self.view.learning_rate = shared.optimizer.learning_rate.get();
             let times = self.times.get_mut(slot.hook.position())?;
             let is_timed = times.begin();
             if is_timed {

@@ -252,9 +252,9 @@ impl<'log> HookSetup<'log> {
         let shared = Box::new(BridgeState::new(self.log));
         let names = show_parameters(candle, foreign, &shared);
         shared.set_groups(&self.groups());
-        shared.has_momentum.set(self.plan.has_momentum);
+        shared.optimizer.has_momentum.set(self.plan.has_momentum);
         shared.set_plan(self.plan.to_json(&names, &published));
-        drop(shared.facts.set(self.facts(candle)));
+        drop(shared.known.facts.set(self.facts(candle)));
         if let Some(state) = &resumed {
             shared.resume(state.hook_names());
         }
@@ -362,7 +362,7 @@ fn show_parameters(
     };
     shared.tensors.set_parameters(parameters);
     if let Some(first) = parameters.at(0) {
-        shared.gpu.set(first.tensor().device());
+        shared.device.gpu.set(first.tensor().device());
     }
     let is_buffer = |entry: &Parameter| entry.kind() == ParameterKind::Buffer;
     let entries = parameters.iter();

@@ -214,7 +214,7 @@ impl LoopState {
                 });
             }
         }
-        let groups = shared.groups.borrow();
+        let groups = shared.optimizer.groups.borrow();
         let groups = groups.iter().map(|group| {
             (
                 group.name.to_string(),
@@ -231,7 +231,7 @@ impl LoopState {
                 metrics: shared.read_metrics().save(),
                 groups: groups.collect(),
                 frozen: frozen.clone(),
-                accumulation: shared.accumulation.get(),
+                accumulation: shared.optimizer.accumulation.get(),
                 swapped: swapped.clone(),
                 values,
             },
@@ -335,7 +335,7 @@ impl LoopState {
 
     fn put_back_settings(&self, frozen: &mut BTreeSet<String>, shared: &BridgeState<'_>) {
         let header = &self.header;
-        let mut groups = shared.groups.borrow_mut();
+        let mut groups = shared.optimizer.groups.borrow_mut();
         for (name, rate, decay, momentum) in &header.groups {
             // Groups that no longer exist are skipped.
             drop(groups.set_learning_rate_of(name, rate.0));
@@ -344,9 +344,12 @@ impl LoopState {
                 drop(groups.set_momentum_of(name, momentum.0));
             }
         }
-        shared.learning_rate.set(groups.default().learning_rate);
+        shared
+            .optimizer
+            .learning_rate
+            .set(groups.default().learning_rate);
         drop(groups);
-        shared.accumulation.set(header.accumulation);
+        shared.optimizer.accumulation.set(header.accumulation);
         frozen.clone_from(&header.frozen);
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use candle_core::{DType, Result, Tensor};
 
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::choice::autocast::{autocast_dtype, is_narrow};
 use crate::choice::has_kernels;
 
@@ -33,7 +33,7 @@ pub fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
         return x.to_dtype(dtype);
     }
     let y = x.detach().to_dtype(dtype)?;
-    custom_gradient1(x, y, |[x], gradient, _| {
+    custom_gradient([x], y, |[x], gradient, _| {
         Ok([Some(gradient.to_dtype(x.dtype())?)])
     })
 }

@@ -12,7 +12,7 @@ use super::cast::{operand, widened};
 use super::functions::relu;
 use super::of;
 use super::pooling::pool2d;
-use crate::autograd::custom_gradient::custom_gradient2;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::options::{After, PoolKind, Window, Windows};
 use crate::storage::tables::Tables;
 
@@ -37,7 +37,7 @@ pub(crate) fn conv2d(
         let weight = Weight::of(&weight.detach(), groups)?;
         pixels.images(&weight.multiply(&pixels.windows()?)?)?
     };
-    let convolved = custom_gradient2([x, weight], output, move |[x, weight], gradient, wanted| {
+    let convolved = custom_gradient([x, weight], output, move |[x, weight], gradient, wanted| {
         backward([x, weight], gradient, (window, groups), wanted)
     })?;
     let mut y = match bias {

@@ -4,9 +4,7 @@ use candle_core::{Result, Tensor};
 
 use super::cast::{operand, promoted, widened};
 use super::of;
-use crate::autograd::custom_gradient::{
-    custom_gradient_of_output2, custom_gradient1, custom_gradient2,
-};
+use crate::autograd::custom_gradient::{custom_gradient, custom_gradient_of_output};
 use crate::autograd::tape::reshape;
 use crate::choice::has_kernels;
 use crate::options::{Function, WeightOrder};
@@ -48,7 +46,7 @@ fn product(x: &Tensor, weight: &Tensor, order: WeightOrder) -> Result<Tensor> {
         WeightOrder::OutputsInputs => x.detach().matmul(&weight.detach().t()?)?,
         WeightOrder::InputsOutputs => x.detach().matmul(&weight.detach())?,
     };
-    custom_gradient2([x, weight], y, move |[x, weight], gradient, wanted| {
+    custom_gradient([x, weight], y, move |[x, weight], gradient, wanted| {
         let gradient = gradient.contiguous()?;
         let [of_x, of_weight] = wanted;
         let of_x = of_x.then(|| match order {
@@ -120,7 +118,7 @@ pub(crate) fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if !has_kernels(a) {
         return of([a, b], sum);
     }
-    custom_gradient2([a, b], sum([&a.detach(), &b.detach()])?, handed_on)
+    custom_gradient([a, b], sum([&a.detach(), &b.detach()])?, handed_on)
 }
 
 /// max(a + b, 0), in the wider of their types.
@@ -129,7 +127,7 @@ pub(crate) fn add_relu(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         return of([a, b], |terms| relu(&sum(terms)?));
     }
     let y = apply(&sum([&a.detach(), &b.detach()])?, Function::Relu)?;
-    custom_gradient_of_output2(
+    custom_gradient_of_output(
         [a, b],
         y,
         Box::new(|terms, y, gradient, wanted| {
@@ -163,7 +161,7 @@ pub(crate) fn masked(x: &Tensor, factors: &Tensor) -> Result<Tensor> {
         return of([x], |[x]| x * factors);
     }
     let y = (x.detach() * &factors)?;
-    custom_gradient1(x, y, move |_, gradient, _| {
+    custom_gradient([x], y, move |_, gradient, _| {
         let of_x = gradient.to_dtype(factors.dtype())? * &factors;
         Ok([Some(of_x?)])
     })
@@ -179,7 +177,7 @@ pub(crate) fn multiply(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         return of([a, b], product);
     }
     let y = product([&a.detach(), &b.detach()])?;
-    custom_gradient2([a, b], y, |[a, b], gradient, [of_a, of_b]| {
+    custom_gradient([a, b], y, |[a, b], gradient, [of_a, of_b]| {
         let of = |wanted: bool, own: &Tensor, other: &Tensor| {
             let product = || (gradient * other.to_dtype(gradient.dtype())?)?.to_dtype(own.dtype());
             wanted.then(product).transpose()

@@ -4,7 +4,7 @@ use candle_core::{D, DType, Result, Tensor};
 
 use super::cast::widened;
 use super::of;
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::options::CrossEntropyTerms;
 
 /// Cross entropy of logits (rows, classes), as [`cross_entropy`](crate::cross_entropy()), which has checked the targets.
@@ -155,7 +155,7 @@ fn of_rows(
     let loss = (losses.sum_all()? / &divisor)?;
     let own = targets.classes.clone();
     let kept = 1.0 - terms.smoothing;
-    custom_gradient1(logits, loss, move |[x], gradient, _| {
+    custom_gradient([logits], loss, move |[x], gradient, _| {
         let scale = (gradient / &divisor)?.reshape((1, 1))?;
         let of_target = (&of_targets * kept)?;
         let powers = cleaned(x)?.broadcast_sub(&log_sums)?.exp()?;

@@ -5,7 +5,7 @@ use candle_core::{D, DType, Result, Tensor, bail};
 use super::cast::widened;
 use super::functions::relu;
 use super::of;
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::statistics::{ChannelStatistics, SharedBatch, StatisticsSource};
 
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension.
@@ -119,7 +119,7 @@ fn across(
     let normalised = move |x: &Tensor| x.broadcast_sub(&mean)?.broadcast_mul(&scale);
     let y = normalised(&x.detach())?;
     let channels = x.dim(1)?;
-    custom_gradient1(x, y, move |[x], gradient, _| {
+    custom_gradient([x], y, move |[x], gradient, _| {
         let n = normalised(x)?;
         let sums = Tensor::cat(&[gradient.sum((0, 2))?, (gradient * &n)?.sum((0, 2))?], 0)?;
         let sums = batch.sums(sums.to_dtype(DType::F64)?.to_vec1()?)?;

@@ -6,7 +6,7 @@
 use candle_core::{D, DType, Device, Result, Tensor};
 
 use super::cast::widened;
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::options::{PoolKind, Windows};
 use crate::storage::tables::Tables;
 
@@ -32,7 +32,7 @@ pub(crate) fn pool2d(
     match kind {
         PoolKind::Mean => {
             let y = windows.mean(&planes)?.reshape(shape)?;
-            custom_gradient1(x, y, move |[x], gradient, _| {
+            custom_gradient([x], y, move |[x], gradient, _| {
                 let gradient = gradient.reshape((images, windows.count()))?;
                 let of_planes = windows.mean_back(&gradient)?;
                 Ok([Some(of_planes.reshape(x.dims())?)])
@@ -40,7 +40,7 @@ pub(crate) fn pool2d(
         }
         PoolKind::Max => {
             let (y, largest) = windows.largest(&planes)?;
-            custom_gradient1(x, y.reshape(shape)?, move |[x], gradient, _| {
+            custom_gradient([x], y.reshape(shape)?, move |[x], gradient, _| {
                 let gradient = gradient.reshape((images, windows.count()))?;
                 let of_planes = windows.largest_back(&gradient, &largest)?;
                 Ok([Some(of_planes.reshape(x.dims())?)])

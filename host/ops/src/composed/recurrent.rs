@@ -4,7 +4,7 @@ use candle_core::{D, Result, Tensor, bail};
 
 use super::functions::sigmoid;
 use crate::autograd::constants::seen;
-use crate::autograd::custom_gradient::custom_gradient3;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::options::RecurrentKind;
 
 /// States at all positions.
@@ -27,7 +27,7 @@ pub(crate) fn recurrent(
         },
     };
     let (y, steps) = pass.forward(&seen(inputs).detach())?;
-    custom_gradient3(
+    custom_gradient(
         [inputs, weight, bias],
         y,
         move |[_, weight, bias], gradient, wanted| {

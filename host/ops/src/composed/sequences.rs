@@ -4,7 +4,7 @@ use candle_core::{D, DType, Result, Tensor, bail};
 
 use super::cast::{promoted, widened};
 use super::of;
-use crate::autograd::custom_gradient::{custom_gradient1, custom_gradient2};
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::choice::has_kernels;
 
 /// Rows of a table (tokens, width) selected by integers, of which one gets no gradient.
@@ -21,7 +21,7 @@ pub(crate) fn embedding_with(
     let is_padding = tokens.eq(padding)?.unsqueeze(D::Minus1)?;
     let is_padding = is_padding.broadcast_as(rows.shape())?.contiguous()?;
     let y = is_padding.where_cond(&rows.detach(), &rows.detach())?;
-    custom_gradient1(&rows, y, move |[rows], gradient, _| {
+    custom_gradient([&rows], y, move |[rows], gradient, _| {
         let zeros = rows.zeros_like()?.to_dtype(gradient.dtype())?;
         Ok([Some(is_padding.where_cond(&zeros, gradient)?)])
     })
@@ -64,7 +64,7 @@ pub(crate) fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
         return of([x, table], sum);
     }
     let y = sum([&x.detach(), &table.detach()])?;
-    custom_gradient2(
+    custom_gradient(
         [x, table],
         y,
         move |[x, table], gradient, [of_x, of_table]| {
@@ -87,9 +87,11 @@ pub(crate) fn transpose(x: &Tensor) -> Result<Tensor> {
     if !has_kernels(x) {
         return of([x], |[x]| x.t()?.contiguous());
     }
-    custom_gradient1(x, x.detach().t()?.force_contiguous()?, |_, gradient, _| {
-        Ok([Some(gradient.t()?.contiguous()?)])
-    })
+    custom_gradient(
+        [x],
+        x.detach().t()?.force_contiguous()?,
+        |_, gradient, _| Ok([Some(gradient.t()?.contiguous()?)]),
+    )
 }
 
 /// Mean over the positions of (batch, length, width).
@@ -102,7 +104,7 @@ pub(crate) fn mean_positions(x: &Tensor) -> Result<Tensor> {
     if !has_kernels(x) {
         return of([x], mean);
     }
-    custom_gradient1(x, mean([&x.detach()])?, move |[x], gradient, _| {
+    custom_gradient([x], mean([&x.detach()])?, move |[x], gradient, _| {
         let each = (gradient / length as f64)?.to_dtype(x.dtype())?;
         let of_x = each.unsqueeze(1)?.broadcast_as(x.shape())?.contiguous()?;
         Ok([Some(of_x)])

@@ -3,7 +3,7 @@
 use candle_core::{Result, Tensor, bail};
 
 use crate::autograd::constants::seen;
-use crate::autograd::custom_gradient::{custom_gradient1, custom_gradient2};
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::storage::ready;
 
 /// `a`, then `b` along a dimension; all others are the same.
@@ -13,7 +13,7 @@ pub fn concatenated(a: &Tensor, b: &Tensor, axis: usize) -> Result<Tensor> {
     let second = b.dim(axis)?;
     let (of_a, of_b) = (seen(&a).detach(), seen(&b).detach());
     let y = Tensor::cat(&[&of_a, &of_b.to_dtype(of_a.dtype())?], axis)?;
-    custom_gradient2([&a, &b], y, move |inputs, gradient, wanted| {
+    custom_gradient([&a, &b], y, move |inputs, gradient, wanted| {
         let part = |index: usize, start: usize, length: usize| {
             let part = || {
                 let part = gradient.narrow(axis, start, length)?.contiguous()?;
@@ -37,7 +37,7 @@ pub fn prepended(x: &Tensor, token: &Tensor) -> Result<Tensor> {
         .to_dtype(of_x.dtype())?
         .broadcast_as((batch, 1, width))?;
     let y = Tensor::cat(&[&each.contiguous()?, &of_x], 1)?;
-    custom_gradient2([&x, &token], y, move |[x, token], gradient, wanted| {
+    custom_gradient([&x, &token], y, move |[x, token], gradient, wanted| {
         let of_x = || {
             let of_x = gradient.narrow(1, 1, length)?.contiguous()?;
             of_x.to_dtype(x.dtype())
@@ -61,7 +61,7 @@ pub fn position_at(x: &Tensor, index: usize) -> Result<Tensor> {
     }
     let x = ready(x)?;
     let y = seen(&x).detach().narrow(1, index, 1)?.force_contiguous()?;
-    custom_gradient1(&x, y.reshape((batch, width))?, move |[x], gradient, _| {
+    custom_gradient([&x], y.reshape((batch, width))?, move |[x], gradient, _| {
         let gradient = gradient.to_dtype(x.dtype())?.unsqueeze(1)?;
         Ok([Some(gradient.pad_with_zeros(
             1,
@@ -86,7 +86,7 @@ pub fn permuted(x: &Tensor, axes: &[usize]) -> Result<Tensor> {
     }
     let x = ready(x)?;
     let y = seen(&x).detach().permute(forth)?.force_contiguous()?;
-    custom_gradient1(&x, y, move |[x], gradient, _| {
+    custom_gradient([&x], y, move |[x], gradient, _| {
         let of_x = gradient.permute(back.clone())?.contiguous()?;
         Ok([Some(of_x.to_dtype(x.dtype())?)])
     })

@@ -3,10 +3,10 @@
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, D, Layout, Result, Shape, Tensor, bail};
 
-use crate::autograd::aside::{hand_over, take_before};
-use crate::autograd::tape::{apply2, apply3};
+use crate::autograd::aside::take_before;
+use crate::autograd::layer::{LayerInputs, LayerOp, Stored, apply_layer};
 use crate::choice::rounded_outputs::KeptOutputs;
 use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{number, sum};
@@ -21,7 +21,7 @@ pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f64) -> R
         return composed::layer_norm(x, weight, bias, epsilon);
     }
     let op = RowNorm::new(epsilon, true);
-    apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
+    apply_layer((&ready(x)?, &ready(weight)?, Some(&ready(bias)?)), op)
 }
 
 /// x / √(mean of x² + ε) · weight over the last dimension (Zhang and Sennrich, 2019).
@@ -30,7 +30,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
         return composed::rms_norm(x, weight, epsilon);
     }
     let op = RowNorm::new(epsilon, false);
-    apply2(&ready(x)?, &ready(weight)?, op)
+    apply_layer((&ready(x)?, &ready(weight)?, None), op)
 }
 
 struct RowNorm {
@@ -146,12 +146,22 @@ impl RowNorm {
             rows: OnceLock::new(),
         }
     }
+}
+
+impl LayerOp for RowNorm {
+    fn name(&self) -> &'static str {
+        if self.centred {
+            "layer-norm"
+        } else {
+            "rms-norm"
+        }
+    }
 
     fn forward(
         &self,
-        (x, x_layout): (&CpuStorage, &Layout),
-        (weight, weight_layout): (&CpuStorage, &Layout),
-        bias: Option<(&CpuStorage, &Layout)>,
+        (x, x_layout): Stored<'_>,
+        (weight, weight_layout): Stored<'_>,
+        bias: Option<Stored<'_>>,
     ) -> Result<(CpuStorage, Shape)> {
         let width = row_width(x_layout, weight_layout)?;
         for_floats!(x, T => {
@@ -175,8 +185,12 @@ impl RowNorm {
         })
     }
 
-    /// Computes the gradients of input, weight and bias.
-    fn backward(&self, x: &Tensor, weight: &Tensor, gradient: &Tensor) -> Result<[Tensor; 3]> {
+    fn backward(
+        &self,
+        (x, weight, _): LayerInputs<'_>,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<[Option<Tensor>; 3]> {
         let gradient = ready(gradient)?;
         let before = take_before(x).map(|before| ready(&before)).transpose()?;
         let before = before.as_ref().map(Tensor::storage_and_layout);
@@ -226,76 +240,11 @@ impl RowNorm {
             }
             let (of_weight, of_bias) = first.split_at(width);
             Ok([
-                new_tensor(gradients, x.shape())?,
-                new_tensor(of_weight.to_vec(), &width.into())?,
-                new_tensor(of_bias.to_vec(), &width.into())?,
+                Some(new_tensor(gradients, x.shape())?),
+                Some(new_tensor(of_weight.to_vec(), &width.into())?),
+                Some(new_tensor(of_bias.to_vec(), &width.into())?),
             ])
         })
-    }
-}
-
-impl CustomOp3 for RowNorm {
-    fn name(&self) -> &'static str {
-        "layer-norm"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-        bias: &CpuStorage,
-        bias_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        self.forward(
-            (x, x_layout),
-            (weight, weight_layout),
-            Some((bias, bias_layout)),
-        )
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        bias: &Tensor,
-        _y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = self.backward(x, weight, gradient)?;
-        Ok((
-            hand_over(x, of_x),
-            hand_over(weight, of_weight),
-            hand_over(bias, of_bias),
-        ))
-    }
-}
-
-impl CustomOp2 for RowNorm {
-    fn name(&self) -> &'static str {
-        "rms-norm"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        self.forward((x, x_layout), (weight, weight_layout), None)
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        _y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, _] = self.backward(x, weight, gradient)?;
-        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }
 

@@ -85,7 +85,7 @@ impl RunDriver for Trainer<'_> {
     fn accumulation(&self) -> (Option<u64>, u64) {
         let ranks = self.ranks.as_ref();
         let factor = ranks.map_or(1, Ranks::batches_factor);
-        let requested = self.shared.accumulation.get();
+        let requested = self.shared.optimizer.accumulation.get();
         (
             requested.map(|batches| batches.saturating_mul(factor)),
             (self.plan.accumulate as u64).saturating_mul(factor),
@@ -164,7 +164,7 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn reset_pass(&mut self, phase: Phase) {
-        self.shared.deferred.settle(&self.shared.metrics);
+        self.shared.device.deferred.settle(&self.shared.metrics);
         self.shared.metrics.borrow_mut().begin(phase);
         if phase == Phase::Train {
             self.shared.values.forget(Keep::Epoch);

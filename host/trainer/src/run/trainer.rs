@@ -45,15 +45,15 @@ impl<'run> Trainer<'run> {
         plan: TrainingPlan,
     ) -> Self {
         shared.set_groups(optimizer.groups());
-        shared.has_momentum.set(optimizer.has_momentum());
+        shared.optimizer.has_momentum.set(optimizer.has_momentum());
         let modules = task.modules();
         let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
         hooks.set_modules(&names);
         shared.tensors.set_parameters(task.parameters());
-        shared.gpu.set(&device_of(task));
+        shared.device.gpu.set(&device_of(task));
         let hook_passes = HookPasses::of(task);
         shared.set_forward(Rc::<HookPasses>::clone(&hook_passes));
-        shared.given_losses.expect();
+        shared.model.given_losses.expect();
         Trainer {
             feed: Feed::default(),
             hook_passes,
@@ -240,7 +240,7 @@ impl<'run> Trainer<'run> {
             self.plan.seed,
             self.ranked(),
         );
-        drop(self.shared.facts.set(facts));
+        drop(self.shared.known.facts.set(facts));
         let is_held = |store: &Store| store.run_directory().is_held();
         if let Some(directory) = &self.saver.directory
             && !self.saver.store.as_ref().is_some_and(is_held)

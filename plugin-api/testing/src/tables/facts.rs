@@ -71,11 +71,11 @@ impl Resume for FakeRun {
 
 impl Run for FakeRun {
     fn elapsed_seconds(&self) -> f64 {
-        self.elapsed.get()
+        self.clock.elapsed.get()
     }
 
     fn remaining_seconds(&self) -> f64 {
-        self.remaining.get()
+        self.clock.remaining.get()
     }
 }
 

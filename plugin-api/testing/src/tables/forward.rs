@@ -43,14 +43,14 @@ impl Forward for FakeRun {
 
 /// What looks random, but depends on the batch, the view, the module and the parameters of the set alone.
 fn outputs(stage: &FakeRun, set: &str, view: u32, module: &str) -> Result<Fake, String> {
-    let modules = stage.modules.borrow();
+    let modules = stage.model.modules.borrow();
     let named = modules.iter().find(|(name, _)| name == module);
     let (module, width) = match (named, modules.last()) {
         (Some(named), _) => named,
         (None, Some(last)) if module.is_empty() => last,
         _ => return Err(format!("the model has no module `{module}`")),
     };
-    let views = stage.views.get();
+    let views = stage.model.views.get();
     if view != ForwardTable::WHOLE && view as usize >= views {
         return Err(format!("there is no view {view}: the batch has {views}"));
     }
@@ -72,7 +72,7 @@ fn outputs(stage: &FakeRun, set: &str, view: u32, module: &str) -> Result<Fake, 
     let output = Fake::new("output", &[rows, *width], &elements);
     let is_last = modules.last().is_some_and(|(last, _)| last == module);
     Ok(if is_last {
-        output.of_positions(stage.positions.get())
+        output.of_positions(stage.model.positions.get())
     } else {
         output
     })
@@ -132,7 +132,7 @@ impl GivenLoss for FakeRun {
                 gradient.len()
             )));
         }
-        if self.given_loss.replace(Some(value)).is_some() {
+        if self.model.given_loss.replace(Some(value)).is_some() {
             return Err(Refusal::invalid("the loss of this batch is given already"));
         }
         if let Some(at) = self.place.get() {

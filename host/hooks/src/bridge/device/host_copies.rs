@@ -87,8 +87,9 @@ pub(in crate::bridge) struct Held {
     _holders: Arc<()>,
 }
 
-impl HostCopies {
-    pub(in crate::bridge) fn new() -> HostCopies {
+impl Default for HostCopies {
+    /// None; the environment says whether tensors on the CPU are copied, too.
+    fn default() -> HostCopies {
         HostCopies {
             is_always: always_copies(),
             is_used: Cell::new(false),
@@ -96,7 +97,9 @@ impl HostCopies {
             costs: RefCell::default(),
         }
     }
+}
 
+impl HostCopies {
     /// Whether a copy is current.
     #[inline]
     pub(in crate::bridge) fn is_used(&self) -> bool {
@@ -339,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_is_written_goes_back_at_the_end_of_the_point_and_memory_is_used_again() -> Result<()> {
-        let copies = HostCopies::new();
+        let copies = HostCopies::default();
         let weight = Tensor::ones(3, DType::F32, &Device::Cpu)?;
         let (read, _) = copies.lend(WEIGHT, &weight, false, Some(hook(0)))?;
         let (written, _) = copies.lend(WEIGHT, &weight, true, Some(hook(1)))?;
@@ -372,7 +375,7 @@ mod tests {
 
     #[test]
     fn memory_that_a_hook_retains_is_not_written_to() -> Result<()> {
-        let copies = HostCopies::new();
+        let copies = HostCopies::default();
         let weight = Tensor::ones(3, DType::F32, &Device::Cpu)?;
         let (kept, held) = copies.lend(WEIGHT, &weight, false, Some(hook(0)))?;
         copies.end_point().expect("nothing to give back");
@@ -392,7 +395,7 @@ mod tests {
 
     #[test]
     fn passes_over_originals_and_their_copies_see_each_other() -> Result<()> {
-        let copies = HostCopies::new();
+        let copies = HostCopies::default();
         let weight = Tensor::ones(2, DType::F32, &Device::Cpu)?;
         let (written, _) = copies.lend(WEIGHT, &weight, true, Some(hook(0)))?;
         fill(&written, 3.0);
@@ -412,7 +415,7 @@ mod tests {
 
     #[test]
     fn another_tensor_at_the_same_place_is_copied_anew() -> Result<()> {
-        let copies = HostCopies::new();
+        let copies = HostCopies::default();
         let one = Tensor::ones(2, DType::F32, &Device::Cpu)?;
         let other = Tensor::zeros((2, 2), DType::F32, &Device::Cpu)?;
         let (written, _) = copies.lend(WEIGHT, &one, true, Some(hook(0)))?;

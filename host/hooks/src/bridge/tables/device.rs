@@ -39,7 +39,7 @@ fn of_run(shared: &BridgeState<'_>) -> DeviceAbi {
     let Some(handles) = device_address::handles(&device) else {
         return DeviceAbi::CPU;
     };
-    let facts = shared.device_facts.get_or_init(|| device::facts(&device));
+    let facts = shared.device.facts.get_or_init(|| device::facts(&device));
     let (capability_major, capability_minor) =
         facts.as_ref().map_or((0, 0), |facts| facts.capability);
     DeviceAbi {
@@ -72,10 +72,10 @@ fn lend(
     let Some((type_code, type_bits)) = codes(tensor.dtype()) else {
         candle_core::bail!("elements of type {:?} don't cross", tensor.dtype());
     };
-    shared.host_copies.flush(collection)?;
+    shared.device.copies.flush(collection)?;
     if writable {
         // What is written in the stream's order is in no copy made before.
-        (shared.host_copies).forget((collection, index));
+        (shared.device.copies).forget((collection, index));
     }
     let mut flags = if writable { TensorAbi::WRITABLE } else { 0 };
     if shared.is_buffer(collection, index) {

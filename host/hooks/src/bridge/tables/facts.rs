@@ -7,16 +7,16 @@ use crate::bridge::BridgeState;
 
 impl Plan for BridgeState<'_> {
     fn plan(&self) -> Option<&str> {
-        self.plan.get().map(|plan| &**plan)
+        self.known.plan.get().map(|plan| &**plan)
     }
 }
 
 impl Resume for BridgeState<'_> {
     fn flags(&self) -> u64 {
-        if self.is_reinstating.get() {
+        if self.is_reinstating() {
             return ResumeTable::RESUMED | ResumeTable::KNOWN | ResumeTable::RELOADED;
         }
-        match self.resumed.get() {
+        match self.known.resumed.get() {
             None => 0,
             Some(known) if known.contains(&self.hook_name()) => {
                 ResumeTable::RESUMED | ResumeTable::KNOWN
@@ -38,19 +38,23 @@ impl Run for BridgeState<'_> {
 
 impl Task for BridgeState<'_> {
     fn facts(&self) -> Option<&str> {
-        self.facts.get().map(|facts| &**facts)
+        self.known.facts.get().map(|facts| &**facts)
     }
 
     fn group_count(&self) -> usize {
-        self.groups.borrow().iter().len()
+        self.optimizer.groups.borrow().iter().len()
     }
 
     fn group(&self, index: usize) -> Option<GroupAbi> {
         // Groups are set once, so their names never move.
-        self.groups.borrow().at(index).map(|group| GroupAbi {
-            name: TextAbi::new(&group.name),
-            learning_rate: group.learning_rate,
-            weight_decay: group.weight_decay,
-        })
+        self.optimizer
+            .groups
+            .borrow()
+            .at(index)
+            .map(|group| GroupAbi {
+                name: TextAbi::new(&group.name),
+                learning_rate: group.learning_rate,
+                weight_decay: group.weight_decay,
+            })
     }
 }

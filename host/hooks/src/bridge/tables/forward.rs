@@ -70,7 +70,7 @@ fn run_forward(
     pass: &AskedPass<'_>,
     name: &str,
 ) -> Result<(), String> {
-    let Some(model) = shared.forward.get() else {
+    let Some(model) = shared.model.forward.get() else {
         return Err("this loop runs no forward passes for hooks".to_owned());
     };
     let tensors = if set.is_empty() {
@@ -96,7 +96,7 @@ fn run_forward(
 
 /// Sets the loss of the batch for the current hook.
 fn give_loss(shared: &BridgeState<'_>, value: f64, gradient: &Tensor) -> Result<(), String> {
-    shared.given_losses.admits()?;
+    shared.model.given_losses.admits()?;
     let gradient = match shared.phase() {
         Phase::Train => {
             let position = FIXED.iter().position(|name| *name == "outputs");
@@ -106,7 +106,7 @@ fn give_loss(shared: &BridgeState<'_>, value: f64, gradient: &Tensor) -> Result<
         }
         _ => None,
     };
-    (shared.given_losses).give(value, gradient, shared.hook_name());
+    (shared.model.given_losses).give(value, gradient, shared.hook_name());
     shared.journal.note(|| Change::GivenLoss);
     Ok(())
 }
@@ -205,7 +205,7 @@ mod tests {
         };
         let refused = give_loss(&shared, 1.0, &numbers((2, 3)));
         assert!(refused.is_err_and(|why| why.contains("takes no losses")));
-        shared.given_losses.expect();
+        shared.model.given_losses.expect();
         let outputs = Var::from_tensor(&numbers((2, 3))).expect("outputs");
         shared.tensors.set_batch(&outputs, &outputs, &[0, 1]);
         shared.tensors.set_outputs(&outputs);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(give_loss(&shared, 1.5, &flat), Ok(()));
         let again = give_loss(&shared, 1.5, &numbers((2, 3)));
         assert!(again.is_err_and(|why| why.contains("the hook `mine` has given")));
-        let loss = shared.given_losses.take(&outputs).expect("a loss");
+        let loss = shared.model.given_losses.take(&outputs).expect("a loss");
         let loss = loss.expect("it is given");
         let bits = |loss: Tensor| loss.to_scalar::<f32>().expect("a number").to_bits();
         assert_eq!(bits(loss.clone()), 1.5_f32.to_bits());
@@ -225,11 +225,18 @@ mod tests {
             found.expect("numbers"),
             numbers((2, 3)).to_vec2::<f32>().expect("numbers")
         );
-        assert!(shared.given_losses.take(&outputs).expect("none").is_none());
+        assert!(
+            shared
+                .model
+                .given_losses
+                .take(&outputs)
+                .expect("none")
+                .is_none()
+        );
         shared.enter(Some(Point::AfterForward), Phase::Val);
         let nothing = Tensor::zeros(0, DType::F32, &Device::Cpu).expect("nothing");
         assert_eq!(give_loss(&shared, 0.5, &nothing), Ok(()));
-        let loss = shared.given_losses.take(&outputs).expect("a loss");
+        let loss = shared.model.given_losses.take(&outputs).expect("a loss");
         assert_eq!(bits(loss.expect("it")), 0.5_f32.to_bits());
     }
 }

@@ -8,11 +8,11 @@ use crate::bridge::BridgeState;
 
 impl Gpu for BridgeState<'_> {
     fn name(&self) -> Option<&str> {
-        self.gpu.name()
+        self.device.gpu.name()
     }
 
     fn figures(&self) -> Option<GpuFiguresAbi> {
-        let device = self.gpu.device()?;
+        let device = self.device.gpu.device()?;
         let memory = device::memory(device)?;
         Some(GpuFiguresAbi {
             used: memory.used,
@@ -25,20 +25,20 @@ impl Gpu for BridgeState<'_> {
     }
 
     fn synchronize(&self) -> Result<(), Refusal> {
-        let device = self.gpu.device().ok_or(Refusal::NOT_FOUND)?;
+        let device = self.device.gpu.device().ok_or(Refusal::NOT_FOUND)?;
         device::synchronize(device).map_err(failed)
     }
 
     fn record(&self, is_on: bool) -> Result<(), Refusal> {
-        self.gpu.device().ok_or(Refusal::NOT_FOUND)?;
-        self.gpu.record(is_on, &self.clock).map_err(failed)
+        self.device.gpu.device().ok_or(Refusal::NOT_FOUND)?;
+        self.device.gpu.record(is_on, &self.clock).map_err(failed)
     }
 
     fn take(&self, spans: &mut [GpuSpanAbi]) -> usize {
         if spans.is_empty() {
             return 0;
         }
-        let taken = self.gpu.take(spans.len());
+        let taken = self.device.gpu.take(spans.len());
         for (place, span) in spans.iter_mut().zip(&taken) {
             *place = GpuSpanAbi {
                 name: TextAbi::new(span.name),

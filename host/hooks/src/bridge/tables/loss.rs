@@ -38,16 +38,16 @@ impl LossQueries {
 
 impl Loss for BridgeState<'_> {
     fn current(&self) -> Option<f64> {
-        self.deferred.settle(&self.metrics);
-        self.deferred.last(self.phase())
+        self.device.deferred.settle(&self.metrics);
+        self.device.deferred.last(self.phase())
     }
 
     fn recent(&self, losses: &mut [f64]) -> usize {
         if losses.is_empty() {
             return 0;
         }
-        self.deferred.settle(&self.metrics);
-        let found = self.deferred.recent(losses.len());
+        self.device.deferred.settle(&self.metrics);
+        let found = self.device.deferred.recent(losses.len());
         for (place, loss) in losses.iter_mut().zip(&found) {
             *place = *loss;
         }

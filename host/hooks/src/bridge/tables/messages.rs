@@ -8,7 +8,7 @@ use crate::log::Level;
 impl Log for BridgeState<'_> {
     fn log(&self, level: u32, message: &str) {
         // An earlier instance of a hook that is reinstated has said it.
-        if !self.is_reinstating.get() {
+        if !self.is_reinstating() {
             let hook = self.hook_name();
             self.log.log(Level::from_number(level), &hook, message);
         }

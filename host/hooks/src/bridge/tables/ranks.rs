@@ -44,7 +44,7 @@ fn why_not(shared: &BridgeState<'_>) -> Option<String> {
     if let Some(message) = why_no_gather_at(shared.point(), shared.phase()) {
         return Some(message);
     }
-    (shared.ranks().size() > 1 && shared.is_reinstating.get()).then(|| {
+    (shared.ranks().size() > 1 && shared.is_reinstating()).then(|| {
         format!(
             "the hook `{}` is put in place on this rank alone: at its beginning in mid-run it can't gather",
             shared.hook_name()

@@ -76,19 +76,22 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
         }
         Asked::SetLearningRate { group, rate } => {
             shared.note_groups();
-            let mut groups = shared.groups.borrow_mut();
+            let mut groups = shared.optimizer.groups.borrow_mut();
             match group {
                 None => groups.set_learning_rate(rate),
                 Some(group) => groups.set_learning_rate_of(&group, rate)?,
             }
-            shared.learning_rate.set(groups.default().learning_rate);
+            shared
+                .optimizer
+                .learning_rate
+                .set(groups.default().learning_rate);
         }
         Asked::SetMomentum { group, momentum } => {
             set_momentum(shared, group.as_deref(), momentum)?;
         }
         Asked::SetWeightDecay { group, decay } => {
             shared.note_groups();
-            let mut groups = shared.groups.borrow_mut();
+            let mut groups = shared.optimizer.groups.borrow_mut();
             match group {
                 None => groups.set_weight_decay(decay),
                 Some(group) => groups.set_weight_decay_of(&group, decay)?,
@@ -109,7 +112,7 @@ fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
 
 /// Has the model write text for the current hook, and publishes it.
 fn write_text(shared: &BridgeState<'_>, request: &TextRequest) -> Result<(), String> {
-    let Some(text) = shared.text.get() else {
+    let Some(text) = shared.model.text.get() else {
         return Err("this loop's model writes no text".to_owned());
     };
     // The model's time is not the hook's own, for which the watchdog has limits.
@@ -129,14 +132,14 @@ fn set_momentum(
     group: Option<&str>,
     momentum: f64,
 ) -> Result<(), String> {
-    if !shared.has_momentum.get() {
+    if !shared.optimizer.has_momentum.get() {
         let advice = "give it one in the manifest, if only a small one";
         return Err(format!(
             "the optimizer was configured without a momentum: {advice}"
         ));
     }
     shared.note_groups();
-    let mut groups = shared.groups.borrow_mut();
+    let mut groups = shared.optimizer.groups.borrow_mut();
     let Some(group) = group else {
         groups.set_momentum(Some(momentum));
         return Ok(());

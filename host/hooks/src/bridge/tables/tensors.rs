@@ -128,9 +128,9 @@ fn lend(
     let Some(tensor) = tensor else {
         return Ok(None);
     };
-    let (tensor, held) = if shared.host_copies.copies(&tensor) {
+    let (tensor, held) = if shared.device.copies.copies(&tensor) {
         let place = (collection, index);
-        let (copy, held) = (shared.host_copies).lend(place, &tensor, writable, shared.hook())?;
+        let (copy, held) = (shared.device.copies).lend(place, &tensor, writable, shared.hook())?;
         (copy, Some(held))
     } else {
         (tensor, None)

@@ -160,16 +160,17 @@ impl<'log> LoopHooks<'log> {
 
     /// The learning rate of the default group, which hooks may have set.
     pub fn learning_rate(&self) -> f64 {
-        self.shared.learning_rate.get()
+        self.shared.optimizer.learning_rate.get()
     }
 
     /// Shows learning rates that the loop has set itself, by a schedule of its own; groups of other names are left as they are.
     pub fn set_learning_rates(&self, rates: &[(String, f64)]) {
-        let mut groups = self.shared.groups.borrow_mut();
+        let mut groups = self.shared.optimizer.groups.borrow_mut();
         for (name, rate) in rates {
             drop(groups.set_learning_rate_of(name, *rate));
         }
         self.shared
+            .optimizer
             .learning_rate
             .set(groups.default().learning_rate);
     }

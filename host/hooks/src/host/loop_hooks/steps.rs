@@ -44,7 +44,7 @@ impl LoopHooks<'_> {
         };
         // What hooks change and request here took effect when the epoch began.
         self.times = PassTimes::begin();
-        let groups = self.shared.groups.borrow().clone();
+        let groups = self.shared.optimizer.groups.borrow().clone();
         let requests = self.shared.requests.set_aside();
         let now = self.followed.show_start(start);
         let called = self.call(Point::BeforeEpoch);
@@ -71,7 +71,7 @@ impl LoopHooks<'_> {
     /// If a hook fails, or the batch before has not ended.
     #[inline]
     pub fn begin_batch(&mut self, samples: u64, updates: Option<bool>) -> HostResult<bool> {
-        let requested = self.shared.accumulation.get();
+        let requested = self.shared.optimizer.accumulation.get();
         self.followed.begin_batch(samples, updates, requested)?;
         self.call_timed(Point::BeforeIter)?;
         let is_skipped = self.shared.requests.take_skip_batch();

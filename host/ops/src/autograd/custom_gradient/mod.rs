@@ -23,118 +23,76 @@ pub(crate) type Backward<const N: usize> = Box<
     dyn Fn([&Tensor; N], &Tensor, &Tensor, [bool; N]) -> Result<[Option<Tensor>; N]> + Send + Sync,
 >;
 
-/// An operation on one tensor; `output` was computed without a graph and is not shared.
-pub(crate) fn custom_gradient1(
-    x: &Tensor,
+/// An operation on these tensors, whose gradients are computed from them and the output's gradient; `output` was computed without a graph
+/// and is not shared.
+pub(crate) fn custom_gradient<const N: usize>(
+    inputs: [&Tensor; N],
     output: Tensor,
-    backward: impl Fn([&Tensor; 1], &Tensor, [bool; 1]) -> Result<[Option<Tensor>; 1]>
+    backward: impl Fn([&Tensor; N], &Tensor, [bool; N]) -> Result<[Option<Tensor>; N]>
     + Send
     + Sync
     + 'static,
-) -> Result<Tensor> {
-    if !seen(x).track_op() {
-        return Ok(output);
-    }
-    apply1(x, CustomGradient::new(output, backward)?)
+) -> Result<Tensor>
+where
+    CustomGradient<N>: Apply<N>,
+{
+    let backward = Box::new(
+        move |inputs: [&Tensor; N], _: &Tensor, gradient: &Tensor, wanted| {
+            backward(inputs, gradient, wanted)
+        },
+    );
+    custom_gradient_of_output(inputs, output, backward)
 }
 
-/// An operation on one tensor, whose gradient is computed from the tensor, the output, and the output's gradient; `output` was computed
-/// without a graph and is not shared.
-#[cfg(feature = "cuda")]
-pub(crate) fn custom_gradient_of_output1(
-    x: &Tensor,
+/// [`custom_gradient`], with the output among what the gradients are computed from.
+pub(crate) fn custom_gradient_of_output<const N: usize>(
+    inputs: [&Tensor; N],
     output: Tensor,
-    backward: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor> + Send + Sync + 'static,
-) -> Result<Tensor> {
-    if !seen(x).track_op() {
+    backward: Backward<N>,
+) -> Result<Tensor>
+where
+    CustomGradient<N>: Apply<N>,
+{
+    if !inputs.into_iter().any(|input| seen(input).track_op()) {
         return Ok(output);
     }
-    let backward: Backward<1> =
-        Box::new(move |[x], y, gradient, _| Ok([Some(backward(x, y, gradient)?)]));
-    apply1(x, CustomGradient::with(output, backward)?)
+    let op = CustomGradient {
+        output: Mutex::new(Some(Output::of(output)?)),
+        backward,
+    };
+    op.apply(inputs)
 }
 
-/// As [`custom_gradient2`], with the output among what the gradient is computed from.
-pub(crate) fn custom_gradient_of_output2(
-    [x, y]: [&Tensor; 2],
-    output: Tensor,
-    backward: Backward<2>,
-) -> Result<Tensor> {
-    if !seen(x).track_op() && !seen(y).track_op() {
-        return Ok(output);
+/// An operation on `N` tensors, of which candle has a trait for each number.
+pub(crate) trait Apply<const N: usize> {
+    fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor>;
+}
+
+impl Apply<1> for CustomGradient<1> {
+    fn apply(self, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        apply1(x, self)
     }
-    apply2(x, y, CustomGradient::with(output, backward)?)
 }
 
-/// As [`custom_gradient_of_output1`], of three tensors.
-#[cfg(feature = "cuda")]
-pub(crate) fn custom_gradient_of_output3(
-    [x, y, z]: [&Tensor; 3],
-    output: Tensor,
-    backward: Backward<3>,
-) -> Result<Tensor> {
-    if ![x, y, z].into_iter().any(|input| seen(input).track_op()) {
-        return Ok(output);
+impl Apply<2> for CustomGradient<2> {
+    fn apply(self, [x, y]: [&Tensor; 2]) -> Result<Tensor> {
+        apply2(x, y, self)
     }
-    apply3(x, y, z, CustomGradient::with(output, backward)?)
 }
 
-/// An operation on two tensors; `output` was computed without a graph and is not shared.
-pub(crate) fn custom_gradient2(
-    [x, y]: [&Tensor; 2],
-    output: Tensor,
-    backward: impl Fn([&Tensor; 2], &Tensor, [bool; 2]) -> Result<[Option<Tensor>; 2]>
-    + Send
-    + Sync
-    + 'static,
-) -> Result<Tensor> {
-    if !seen(x).track_op() && !seen(y).track_op() {
-        return Ok(output);
+impl Apply<3> for CustomGradient<3> {
+    fn apply(self, [x, y, z]: [&Tensor; 3]) -> Result<Tensor> {
+        apply3(x, y, z, self)
     }
-    apply2(x, y, CustomGradient::new(output, backward)?)
 }
 
-/// An operation on three tensors; `output` was computed without a graph and is not shared.
-pub(crate) fn custom_gradient3(
-    [x, y, z]: [&Tensor; 3],
-    output: Tensor,
-    backward: impl Fn([&Tensor; 3], &Tensor, [bool; 3]) -> Result<[Option<Tensor>; 3]>
-    + Send
-    + Sync
-    + 'static,
-) -> Result<Tensor> {
-    if ![x, y, z].into_iter().any(|input| seen(input).track_op()) {
-        return Ok(output);
-    }
-    apply3(x, y, z, CustomGradient::new(output, backward)?)
-}
-
-struct CustomGradient<const N: usize> {
+/// See [`custom_gradient_of_output`].
+pub(crate) struct CustomGradient<const N: usize> {
     output: Mutex<Option<Output>>,
     backward: Backward<N>,
 }
 
 impl<const N: usize> CustomGradient<N> {
-    fn new(
-        output: Tensor,
-        backward: impl Fn([&Tensor; N], &Tensor, [bool; N]) -> Result<[Option<Tensor>; N]>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Result<CustomGradient<N>> {
-        CustomGradient::with(
-            output,
-            Box::new(move |inputs, _, gradient, wanted| backward(inputs, gradient, wanted)),
-        )
-    }
-
-    fn with(output: Tensor, backward: Backward<N>) -> Result<CustomGradient<N>> {
-        Ok(CustomGradient {
-            output: Mutex::new(Some(Output::of(output)?)),
-            backward,
-        })
-    }
-
     fn output(&self) -> Result<Output> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         match output.take() {

@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, D, DType, Result, Tensor, bail};
 
-use crate::autograd::custom_gradient::{custom_gradient1, custom_gradient2};
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, segments, suffix, uninitialised,
@@ -21,7 +21,7 @@ pub(crate) fn apply(x: &Tensor, function: Function) -> Result<Option<Tensor>> {
         function: Some(function),
     };
     let y = activation.forward(&x, None)?;
-    let y = custom_gradient1(&x, y, move |[x], gradient, _| {
+    let y = custom_gradient([&x], y, move |[x], gradient, _| {
         Ok([Some(activation.of_input(x, None, gradient)?)])
     })?;
     Ok(Some(y))
@@ -46,7 +46,7 @@ pub(crate) fn add_bias(
         function,
     };
     let y = activation.forward(&x, Some(&bias))?;
-    let y = custom_gradient2([&x, &bias], y, move |[x, bias], gradient, [_, of_bias]| {
+    let y = custom_gradient([&x, &bias], y, move |[x, bias], gradient, [_, of_bias]| {
         // Without a function the gradient is the output's.
         let of_x = match activation.function {
             Some(_) => activation.of_input(x, Some(bias), gradient)?,

@@ -5,7 +5,7 @@ use candle_core::cuda_backend::WrapErr;
 use candle_core::cuda_backend::cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use candle_core::{CudaDevice, DType, Result, Tensor};
 
-use crate::autograd::custom_gradient::custom_gradient_of_output1;
+use crate::autograd::custom_gradient::{Backward, custom_gradient_of_output};
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{
     Argument, Grid, address_of, count_of_blocks, device_of, launch, uninitialised,
@@ -36,9 +36,10 @@ pub(crate) fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Opti
         return Ok(Some(y.to_dtype(DType::BF16)?));
     }
     let (y, log_sums) = kernels.forward(&qkv)?;
-    let y = custom_gradient_of_output1(&qkv, y, move |qkv, y, gradient| {
-        kernels.backward(qkv, y, gradient, &log_sums)
-    })?;
+    let backward: Backward<1> = Box::new(move |[qkv], y, gradient, _| {
+        Ok([Some(kernels.backward(qkv, y, gradient, &log_sums)?)])
+    });
+    let y = custom_gradient_of_output([&qkv], y, backward)?;
     Ok(Some(y))
 }
 

@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
-use crate::autograd::custom_gradient::custom_gradient3;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{
     Argument, Grid, THREADS, address_of, count_of_blocks, device_of, launch, suffix, uninitialised,
@@ -84,7 +84,7 @@ pub(crate) fn batch_norm(
     let (weight, bias) = (weight.contiguous()?, bias.contiguous()?);
     let y = norm.forward([&x, &weight, &bias])?;
     let (source, of_ranks) = (source.clone(), statistics.count);
-    let y = custom_gradient3([&x, &weight, &bias], y, move |inputs, gradient, wanted| {
+    let y = custom_gradient([&x, &weight, &bias], y, move |inputs, gradient, wanted| {
         norm.backward(inputs, gradient, wanted, (&source, of_ranks))
     })?;
     Ok(Some(y))

@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, DType, Result, Tensor};
 
-use crate::autograd::custom_gradient::{custom_gradient_of_output2, custom_gradient_of_output3};
+use crate::autograd::custom_gradient::custom_gradient_of_output;
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{
     Argument, Grid, THREADS, count_of_blocks, device_of, launch, suffix, uninitialised,
@@ -53,7 +53,7 @@ pub(crate) fn conv2d(
                 convolution.backward(x, weight, &rows, [of_x, of_weight, false])?;
             Ok([of_x, of_weight])
         };
-        return custom_gradient_of_output2([&x, &weight], y, Box::new(backward)).map(Some);
+        return custom_gradient_of_output([&x, &weight], y, Box::new(backward)).map(Some);
     };
     let y = convolution.forward(&x, &weight, Some(&bias.contiguous()?))?;
     let backward =
@@ -61,7 +61,7 @@ pub(crate) fn conv2d(
             let rows = convolution.rows_of(y, gradient)?;
             convolution.backward(x, weight, &rows, wanted)
         };
-    custom_gradient_of_output3([&x, &weight, bias], y, Box::new(backward)).map(Some)
+    custom_gradient_of_output([&x, &weight, bias], y, Box::new(backward)).map(Some)
 }
 
 struct Convolution {

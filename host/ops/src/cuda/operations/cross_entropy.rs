@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use crate::options::CrossEntropyTerms;
@@ -51,7 +51,7 @@ pub(crate) fn cross_entropy(
         classes,
     };
     let (value, kept) = loss.forward(&logits, divisor.unwrap_or(0.0))?;
-    let value = custom_gradient1(&logits, value, move |[x], gradient, _| {
+    let value = custom_gradient([&logits], value, move |[x], gradient, _| {
         Ok([Some(loss.backward(x, gradient, &kept)?)])
     })?;
     Ok(Some(value))

@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, DType, Result, Tensor};
 
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{
     Argument, Grid, count_of_blocks, device_of, launch, suffix, uninitialised,
@@ -21,7 +21,7 @@ pub(crate) fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Option<Tensor
     shape.push(width);
     let y = table.detach().index_select(&flat, 0)?.reshape(shape)?;
     let tokens = flat.to_dtype(DType::I64)?;
-    let y = custom_gradient1(&table, y, move |[_], gradient, _| {
+    let y = custom_gradient([&table], y, move |[_], gradient, _| {
         let gradient = gradient.contiguous()?;
         Ok([Some(of_table(&device, &tokens, &gradient, rows, width)?)])
     })?;

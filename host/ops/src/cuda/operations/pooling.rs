@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use candle_core::{CudaDevice, DType, Device, Result, Tensor};
 
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 use crate::options::{PoolKind, Windows};
@@ -51,7 +51,7 @@ pub(crate) fn pool2d(
         tensors,
         [&pool.tables.down, &pool.tables.across],
     )?;
-    let y = custom_gradient1(&x, y, move |[x], gradient, _| {
+    let y = custom_gradient([&x], y, move |[x], gradient, _| {
         let gradient = gradient.to_dtype(x.dtype())?.contiguous()?;
         let of_x = uninitialised(&pool.device, x.shape(), x.dtype())?;
         let tables = &pool.tables;

@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, D, DType, Result, Tensor, bail};
 
-use crate::autograd::custom_gradient::{custom_gradient2, custom_gradient3};
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{
     Argument, Grid, count_of_blocks, device_of, launch, segments, suffix, uninitialised,
@@ -20,7 +20,7 @@ pub(crate) fn layer_norm(
     }
     let (x, weight, bias) = (x.contiguous()?, weight.contiguous()?, bias.contiguous()?);
     let (y, norm) = Norm::forward(&x, &weight, Some(&bias), epsilon)?;
-    let y = custom_gradient3(
+    let y = custom_gradient(
         [&x, &weight, &bias],
         y,
         move |[x, weight, _], gradient, wanted| {
@@ -42,7 +42,7 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Opti
     }
     let (x, weight) = (x.contiguous()?, weight.contiguous()?);
     let (y, norm) = Norm::forward(&x, &weight, None, epsilon)?;
-    let y = custom_gradient2(
+    let y = custom_gradient(
         [&x, &weight],
         y,
         move |[x, weight], gradient, [of_x, of_weight]| {

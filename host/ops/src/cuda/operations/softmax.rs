@@ -2,7 +2,7 @@
 
 use candle_core::{D, DType, Result, Tensor};
 
-use crate::autograd::custom_gradient::custom_gradient_of_output1;
+use crate::autograd::custom_gradient::{Backward, custom_gradient_of_output};
 use crate::cuda::compilation::sources::Family;
 use crate::cuda::launch::{Argument, Grid, device_of, launch, suffix, uninitialised};
 
@@ -33,7 +33,7 @@ pub(crate) fn softmax(x: &Tensor, causal: bool) -> Result<Option<Tensor>> {
             Argument::U32(queries as u32),
         ],
     )?;
-    let y = custom_gradient_of_output1(&x, y, move |x, y, gradient| {
+    let backward: Backward<1> = Box::new(move |[x], y, gradient, _| {
         let gradient = gradient.contiguous()?;
         let of_x = uninitialised(&device, x.shape(), x.dtype())?;
         launch(
@@ -48,7 +48,8 @@ pub(crate) fn softmax(x: &Tensor, causal: bool) -> Result<Option<Tensor>> {
                 Argument::U32(width as u32),
             ],
         )?;
-        Ok(of_x)
-    })?;
+        Ok([Some(of_x)])
+    });
+    let y = custom_gradient_of_output([&x], y, backward)?;
     Ok(Some(y))
 }

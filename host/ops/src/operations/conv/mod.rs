@@ -24,7 +24,7 @@ mod workspace;
 
 use std::sync::OnceLock;
 
-use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, Result, Shape, Tensor, bail};
 
 pub use workspace::largest_convolution;
 
@@ -32,8 +32,7 @@ use self::depthwise::Depthwise;
 use self::direct::Direct;
 use self::gathered::Gathered;
 use self::pointwise::Pointwise;
-use crate::autograd::aside::hand_over;
-use crate::autograd::tape::{apply2, apply3};
+use crate::autograd::layer::{LayerInputs, LayerOp, Stored, apply_layer};
 use crate::choice::rounded_products::product_terms;
 use crate::composed;
 use crate::kernels::Terms;
@@ -84,10 +83,8 @@ pub fn conv2d_then(
         terms: product_terms(),
         positions: OnceLock::new(),
     };
-    match bias {
-        Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
-        None => apply2(&x, &weight, op),
-    }
+    let bias = bias.map(ready).transpose()?;
+    apply_layer((&x, &weight, bias.as_ref()), op)
 }
 
 /// An algorithm for `f32`, without a matrix of each image's windows.
@@ -152,12 +149,16 @@ struct ConvOp {
     positions: OnceLock<Vec<u8>>,
 }
 
-impl ConvOp {
-    fn apply(
+impl LayerOp for ConvOp {
+    fn name(&self) -> &'static str {
+        "conv2d"
+    }
+
+    fn forward(
         &self,
-        (x, x_layout): (&CpuStorage, &Layout),
-        (weight, weight_layout): (&CpuStorage, &Layout),
-        bias: Option<(&CpuStorage, &Layout)>,
+        (x, x_layout): Stored<'_>,
+        (weight, weight_layout): Stored<'_>,
+        bias: Option<Stored<'_>>,
     ) -> Result<(CpuStorage, Shape)> {
         let Conv {
             image,
@@ -190,10 +191,9 @@ impl ConvOp {
         })
     }
 
-    fn gradients(
+    fn backward(
         &self,
-        x: &Tensor,
-        weight: &Tensor,
+        (x, weight, _): LayerInputs<'_>,
         y: &Tensor,
         gradient: &Tensor,
     ) -> Result<[Option<Tensor>; 3]> {
@@ -232,7 +232,9 @@ impl ConvOp {
             ))
         })
     }
+}
 
+impl ConvOp {
     fn tensors<T: Number>(
         &self,
         x: &Tensor,
@@ -243,70 +245,5 @@ impl ConvOp {
         let of_bias = new_tensor(of_bias, &self.conv.outputs.into())?;
         let of_weight = new_tensor(of_weight, weight.shape())?;
         Ok([of_x.transpose()?, Some(of_weight), Some(of_bias)])
-    }
-}
-
-impl CustomOp3 for ConvOp {
-    fn name(&self) -> &'static str {
-        "conv2d"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-        bias: &CpuStorage,
-        bias_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        self.apply(
-            (x, x_layout),
-            (weight, weight_layout),
-            Some((bias, bias_layout)),
-        )
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        bias: &Tensor,
-        y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = self.gradients(x, weight, y, gradient)?;
-        Ok((
-            hand_over(x, of_x),
-            hand_over(weight, of_weight),
-            hand_over(bias, of_bias),
-        ))
-    }
-}
-
-impl CustomOp2 for ConvOp {
-    fn name(&self) -> &'static str {
-        "conv2d"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        self.apply((x, x_layout), (weight, weight_layout), None)
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, _] = self.gradients(x, weight, y, gradient)?;
-        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }

@@ -3,7 +3,7 @@
 use candle_core::{D, Result, Tensor, bail};
 
 use crate::autograd::constants::seen;
-use crate::autograd::custom_gradient::custom_gradient2;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::storage::ready;
 
 /// Elements of x (…, width) times factors (width).
@@ -47,7 +47,7 @@ fn times(
     };
     let (of_x, of_factors) = (seen(&x).detach(), seen(&factors).detach());
     let y = of_x.broadcast_mul(&stretched(&of_factors, &of_x)?)?;
-    custom_gradient2([&x, &factors], y, move |[x, factors], gradient, wanted| {
+    custom_gradient([&x, &factors], y, move |[x, factors], gradient, wanted| {
         let of_x = || {
             let of_x = gradient.broadcast_mul(&stretched(factors, gradient)?)?;
             of_x.to_dtype(x.dtype())

@@ -7,11 +7,11 @@ mod sizes;
 
 use std::sync::OnceLock;
 
-use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, Layout, Result, Shape, Tensor, bail};
 
 use super::elementwise::KeptValues;
-use crate::autograd::aside::{hand_over, hand_over_own};
-use crate::autograd::tape::{apply2, apply3, is_recording};
+use crate::autograd::layer::{LayerInputs, LayerOp, Stored, apply_layer};
+use crate::autograd::tape::is_recording;
 use crate::choice::rounded_outputs::KeptOutputs;
 use crate::choice::rounded_products::product_terms;
 use crate::composed;
@@ -67,10 +67,8 @@ pub fn linear_with(
         kept_outputs: KeptOutputs::asked(),
         derivatives: OnceLock::new(),
     };
-    match bias {
-        Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
-        None => apply2(&x, &weight, op),
-    }
+    let bias = bias.map(ready).transpose()?;
+    apply_layer((&x, &weight, bias.as_ref()), op)
 }
 
 struct LinearOp {
@@ -90,21 +88,11 @@ pub fn rounds_linear(rows: usize, inputs: usize, outputs: usize) -> bool {
 }
 
 impl LinearOp {
-    fn forward(
-        &self,
-        x: (&CpuStorage, &Layout),
-        weight: (&CpuStorage, &Layout),
-        bias: Option<(&CpuStorage, &Layout)>,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (outputs, shape) = self.outputs((&whole(x.0), x.1), weight, bias)?;
-        Ok((self.kept_outputs.of(outputs), shape))
-    }
-
     fn outputs(
         &self,
-        (x, x_layout): (&CpuStorage, &Layout),
-        (weight, weight_layout): (&CpuStorage, &Layout),
-        bias: Option<(&CpuStorage, &Layout)>,
+        (x, x_layout): Stored<'_>,
+        (weight, weight_layout): Stored<'_>,
+        bias: Option<Stored<'_>>,
     ) -> Result<(CpuStorage, Shape)> {
         let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims(), self.order)?;
         let LinearSizes {
@@ -191,7 +179,7 @@ impl LinearOp {
 
 impl LinearOp {
     /// Computes the gradients of input, weight and bias, each if wanted.
-    fn backward(
+    fn gradients(
         &self,
         x: &Tensor,
         weight: &Tensor,
@@ -274,6 +262,32 @@ impl LinearOp {
     }
 }
 
+impl LayerOp for LinearOp {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn forward(
+        &self,
+        x: Stored<'_>,
+        weight: Stored<'_>,
+        bias: Option<Stored<'_>>,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (outputs, shape) = self.outputs((&whole(x.0), x.1), weight, bias)?;
+        Ok((self.kept_outputs.of(outputs), shape))
+    }
+
+    fn backward(
+        &self,
+        (x, weight, bias): LayerInputs<'_>,
+        y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<[Option<Tensor>; 3]> {
+        let has_bias = bias.is_some_and(Tensor::track_op);
+        self.gradients(x, weight, y, gradient, has_bias)
+    }
+}
+
 /// Gradients of weight (outputs, inputs) and bias, each if wanted, of a layer of these inputs whose outputs have this gradient.
 pub(crate) fn parameter_gradients(
     x: &Tensor,
@@ -289,73 +303,8 @@ pub(crate) fn parameter_gradients(
         derivatives: OnceLock::new(),
     };
     // Without a function the outputs are not read.
-    let [_, of_weight, of_bias] = op.backward(x, weight, gradient, gradient, has_bias)?;
+    let [_, of_weight, of_bias] = op.gradients(x, weight, gradient, gradient, has_bias)?;
     Ok([of_weight, of_bias])
-}
-
-impl CustomOp3 for LinearOp {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-        bias: &CpuStorage,
-        bias_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        self.forward(
-            (x, x_layout),
-            (weight, weight_layout),
-            Some((bias, bias_layout)),
-        )
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        bias: &Tensor,
-        y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = self.backward(x, weight, y, gradient, bias.track_op())?;
-        Ok((
-            hand_over(x, of_x),
-            hand_over_own(weight, of_weight),
-            hand_over(bias, of_bias),
-        ))
-    }
-}
-
-impl CustomOp2 for LinearOp {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        self.forward((x, x_layout), (weight, weight_layout), None)
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        y: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, _] = self.backward(x, weight, y, gradient, false)?;
-        Ok((hand_over(x, of_x), hand_over_own(weight, of_weight)))
-    }
 }
 
 #[cfg(test)]

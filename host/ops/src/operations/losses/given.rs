@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor, bail};
 
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 
 /// A loss of the outputs `x` whose `value`, a scalar that is not shared, and `gradient` of x, of its shape and type, were computed
 /// outside the graph.
@@ -22,7 +22,7 @@ pub fn given_loss(x: &Tensor, value: &Tensor, gradient: &Tensor) -> Result<Tenso
         )
     }
     let gradient = gradient.detach();
-    custom_gradient1(x, value.reshape(())?.copy()?, move |_, of_loss, _| {
+    custom_gradient([x], value.reshape(())?.copy()?, move |_, of_loss, _| {
         let factor = of_loss.to_dtype(gradient.dtype())?;
         Ok([Some(gradient.broadcast_mul(&factor)?)])
     })

@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use crate::autograd::constants::seen;
-use crate::autograd::custom_gradient::custom_gradient1;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::autograd::tape::apply1;
 use crate::composed;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
@@ -170,7 +170,7 @@ fn by_matrices(x: &Tensor, factors: (usize, usize), kind: Upsampling) -> Result<
         [&down, &across],
         [height, width, width * factors.1],
     )?;
-    custom_gradient1(x, y, move |_, gradient, _| {
+    custom_gradient([x], y, move |_, gradient, _| {
         let (down, across) = (down.t()?.contiguous()?, across.t()?.contiguous()?);
         let sizes = [height * factors.0, width * factors.1, width];
         Ok([Some(along(gradient, [&down, &across], sizes)?)])

@@ -42,8 +42,8 @@ impl EpochSnapshot {
                 .iter()
                 .map(|parameter| parameter.tensor().copy())
                 .collect::<candle_core::Result<_>>()?,
-            groups: shared.groups.borrow().clone(),
-            accumulation: shared.accumulation.get(),
+            groups: shared.optimizer.groups.borrow().clone(),
+            accumulation: shared.optimizer.accumulation.get(),
             metrics: shared.read_metrics().save(),
             values,
         })
@@ -62,7 +62,7 @@ impl EpochSnapshot {
             parameter.set_learning_rate_scale(*scale);
         }
         shared.set_groups(&self.groups);
-        shared.accumulation.set(self.accumulation);
+        shared.optimizer.accumulation.set(self.accumulation);
         shared.metrics.borrow_mut().restore(&self.metrics);
         for (keep, name, owner, value) in self.values {
             shared.values.set(&name, keep, owner, value);

@@ -109,7 +109,7 @@ impl Trainer<'_> {
         if let Some(loss) = content.header.first_loss {
             self.learning.measures.losses.first = Some(loss.0);
         }
-        self.shared.deferred.forget();
+        self.shared.device.deferred.forget();
         self.shared.metrics.borrow_mut().restore(metrics);
         let rounds = self.rounds_of(&content.header);
         restore_counters(&mut self.position, &content.header, rounds);

@@ -80,7 +80,7 @@ impl FiniteCheck<'_, '_> {
     /// finite: nothing can take an update back. What the device loses is the time to queue the update, not that of a fetch
     /// for each parameter.
     fn look_on_device(&mut self, gradients: &Gradients) -> Result<(Option<f64>, Vec<String>)> {
-        let waiting = self.shared.deferred.newest_loss();
+        let waiting = self.shared.device.deferred.newest_loss();
         let (names, visible): (Vec<_>, Vec<_>) = (self.task.parameters().iter().enumerate())
             .filter_map(|(index, parameter)| {
                 let gradient = gradients.at(index)?.detach();

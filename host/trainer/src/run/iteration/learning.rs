@@ -127,7 +127,7 @@ impl<'run> Learning<'run> {
         let mut pass = Pass::new(run.position.phase == Phase::Train)
             .at(self.forward.key(run.position))
             .within(&around);
-        let given = run.shared.given_losses.take(outputs)?;
+        let given = run.shared.model.given_losses.take(outputs)?;
         self.is_loss_given = given.is_some();
         let loss = match given {
             Some(given) => given,

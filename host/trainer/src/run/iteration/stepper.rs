@@ -31,7 +31,7 @@ impl Stepper<'_> {
 
     /// Gives the optimizer the learning rates and momenta that hooks have set.
     fn follow_groups(&mut self, shared: &BridgeState<'_>) {
-        let groups = shared.groups.borrow();
+        let groups = shared.optimizer.groups.borrow();
         self.optimizer.groups_mut().follow(&groups);
     }
 

@@ -60,7 +60,7 @@ impl Now {
             iteration: position.iteration,
             samples: position.samples,
             loss: position.pass.loss,
-            learning_rate: shared.learning_rate.get(),
+            learning_rate: shared.optimizer.learning_rate.get(),
             elapsed: shared.clock.elapsed_seconds(),
             remaining: shared.clock.remaining_seconds(),
         }

@@ -40,9 +40,9 @@ impl Settings {
 
     /// The settings of this rank.
     pub(in crate::run) fn of(shared: &BridgeState<'_>, task: &dyn Task) -> Settings {
-        let groups = shared.groups.borrow();
+        let groups = shared.optimizer.groups.borrow();
         let optional = |value: Option<f64>| value.map_or(NONE, f64::to_bits);
-        let mut words = vec![shared.accumulation.get().unwrap_or(NONE)];
+        let mut words = vec![shared.optimizer.accumulation.get().unwrap_or(NONE)];
         for group in groups.iter() {
             words.push(group.learning_rate.to_bits());
             words.push(optional(group.momentum));
@@ -58,8 +58,8 @@ impl Settings {
         let optional = |word: u64| (word != NONE).then(|| f64::from_bits(word));
         let mut words = self.0.iter().copied();
         let accumulation = words.next().filter(|word| *word != NONE);
-        shared.accumulation.set(accumulation);
-        let mut groups = shared.groups.borrow_mut();
+        shared.optimizer.accumulation.set(accumulation);
+        let mut groups = shared.optimizer.groups.borrow_mut();
         let names: Vec<String> = groups.iter().map(|group| group.name.to_string()).collect();
         let mut momenta = Vec::with_capacity(names.len());
         for name in &names {
@@ -79,7 +79,10 @@ impl Settings {
                 drop(groups.set_momentum_of(name, momentum));
             }
         }
-        shared.learning_rate.set(groups.default().learning_rate);
+        shared
+            .optimizer
+            .learning_rate
+            .set(groups.default().learning_rate);
         for (parameter, share) in task.parameters().iter().zip(words) {
             parameter.set_learning_rate_scale(f64::from_bits(share));
         }

@@ -3,7 +3,7 @@
 use candle_core::{Result, Tensor};
 
 use crate::autograd::constants::seen;
-use crate::autograd::custom_gradient::custom_gradient3;
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::operations::conv::unfold::{fold2d, unfold2d};
 use crate::options::Window;
 
@@ -22,7 +22,7 @@ impl Transposed {
         let y = self.forward(&x, &kernel)?;
         let bias = bias.to_dtype(y.dtype())?;
         let y = y.broadcast_add(&bias.reshape((1, (), 1, 1))?)?;
-        custom_gradient3(inputs, y, move |[x, kernel, bias], gradient, wanted| {
+        custom_gradient(inputs, y, move |[x, kernel, bias], gradient, wanted| {
             let gradient = gradient.to_dtype(x.dtype())?.contiguous()?;
             let windows = unfold2d(&gradient, self.window)?;
             let of_bias = || gradient.sum((0, 2, 3))?.to_dtype(bias.dtype());

@@ -15,7 +15,7 @@ use super::conv2d;
 use super::direct::Direct;
 use super::sizes::Conv;
 use crate::autograd::constants::seen;
-use crate::autograd::custom_gradient::{custom_gradient1, custom_gradient3};
+use crate::autograd::custom_gradient::custom_gradient;
 use crate::choice::rounded_products::product_terms;
 use crate::composed;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
@@ -74,8 +74,8 @@ pub fn conv_transpose2d(
     let is_its_gradient = window.counts(down, across) == Some((height, width));
     let has_kernels = !composed::is_chosen(x) && are_single && is_its_gradient;
     if has_kernels && window.stride == (1, 1) && (down, across) == (height, width) {
-        let turned = custom_gradient1(
-            kernel,
+        let turned = custom_gradient(
+            [kernel],
             turned(&seen(kernel).detach(), groups)?,
             move |_, gradient, _| Ok([Some(turned(gradient, groups)?)]),
         )?;
@@ -123,7 +123,7 @@ fn by_kernels(inputs: [&Tensor; 3], image: [usize; 4], direct: &Direct) -> Resul
         direct.transposed(kernel, x, bias)
     })?;
     let y = new_tensor(y, &(&image).into())?;
-    custom_gradient3(inputs, y, move |[x, kernel, bias], gradient, wanted| {
+    custom_gradient(inputs, y, move |[x, kernel, bias], gradient, wanted| {
         let gradient = ready(gradient)?;
         with_numbers([x, kernel, &gradient], |[of_x, of_kernel, g]| {
             let new = |wanted: bool, like: &Tensor, numbers: &dyn Fn() -> Vec<f32>| {

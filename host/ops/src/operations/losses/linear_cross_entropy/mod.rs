@@ -16,21 +16,21 @@ mod parts;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use candle_core::{CpuStorage, CustomOp2, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, DType, Result, Shape, Tensor, bail};
 
 use super::cross_entropy::cross_entropy;
 use super::target_rows::TargetRows;
-use crate::autograd::aside::{hand_over, hand_over_own};
 use crate::autograd::constants::seen;
 use crate::autograd::custom_gradient::Output;
-use crate::autograd::tape::{apply2, apply3, is_recording, keeps};
+use crate::autograd::layer::{LayerInputs, LayerOp, Stored, apply_layer};
+use crate::autograd::tape::{is_recording, keeps};
 use crate::choice::is_chosen;
 use crate::choice::rounded_products::product_terms;
 use crate::kernels::Terms;
 use crate::operations::linear::{BlockedLinear, LinearSizes, linear_with};
 use crate::options::{CrossEntropyTerms, WeightOrder};
 use crate::storage::{new_tensor, ready, stored};
-use parts::{Inputs, LayerGradients, Logits, Wanted, are_many, rows_at_once, with_numbers};
+use parts::{LayerGradients, Logits, Wanted, are_many, rows_at_once, with_numbers};
 
 /// The parameters of a linear layer.
 #[derive(Clone, Debug)]
@@ -121,10 +121,7 @@ fn in_parts(
         loss,
         kept: Mutex::new(is_recording().then_some(gradients)),
     };
-    let loss = match &bias {
-        Some(bias) => apply3(&x, &weight, bias, op),
-        None => apply2(&x, &weight, op),
-    }?;
+    let loss = apply_layer(inputs, op)?;
     if loss.track_op() {
         keeps(kept);
     }
@@ -152,12 +149,8 @@ struct LinearCrossEntropyOp {
 }
 
 impl LinearCrossEntropyOp {
-    fn output(&self) -> (CpuStorage, Shape) {
-        (stored(vec![self.loss]), ().into())
-    }
-
     /// Takes the gradients that were computed with the loss. A second backward pass has them computed again.
-    fn gradients(&self, inputs: Inputs<'_>) -> Result<LayerGradients> {
+    fn gradients(&self, inputs: LayerInputs<'_>) -> Result<LayerGradients> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gradients) = kept.take() {
             return Ok(gradients);
@@ -175,8 +168,28 @@ impl LinearCrossEntropyOp {
         })?;
         Ok(gradients)
     }
+}
 
-    fn backward(&self, inputs: Inputs<'_>, gradient: &Tensor) -> Result<[Option<Tensor>; 3]> {
+impl LayerOp for LinearCrossEntropyOp {
+    fn name(&self) -> &'static str {
+        "linear-cross-entropy"
+    }
+
+    fn forward(
+        &self,
+        _x: Stored<'_>,
+        _weight: Stored<'_>,
+        _bias: Option<Stored<'_>>,
+    ) -> Result<(CpuStorage, Shape)> {
+        Ok((stored(vec![self.loss]), ().into()))
+    }
+
+    fn backward(
+        &self,
+        inputs: LayerInputs<'_>,
+        _loss: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<[Option<Tensor>; 3]> {
         let factor = gradient.to_dtype(DType::F64)?.to_scalar::<f64>()?;
         let mut gradients = self.gradients(inputs)?;
         gradients.multiply(factor);
@@ -196,67 +209,6 @@ fn as_gradient(input: Option<&Tensor>, numbers: Vec<f32>) -> Result<Option<Tenso
     input
         .map(|input| new_tensor(numbers, input.shape()))
         .transpose()
-}
-
-impl CustomOp3 for LinearCrossEntropyOp {
-    fn name(&self) -> &'static str {
-        "linear-cross-entropy"
-    }
-
-    fn cpu_fwd(
-        &self,
-        _x: &CpuStorage,
-        _x_layout: &Layout,
-        _weight: &CpuStorage,
-        _weight_layout: &Layout,
-        _bias: &CpuStorage,
-        _bias_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        Ok(self.output())
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        bias: &Tensor,
-        _loss: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = self.backward((x, weight, Some(bias)), gradient)?;
-        Ok((
-            hand_over(x, of_x),
-            hand_over_own(weight, of_weight),
-            hand_over(bias, of_bias),
-        ))
-    }
-}
-
-impl CustomOp2 for LinearCrossEntropyOp {
-    fn name(&self) -> &'static str {
-        "linear-cross-entropy"
-    }
-
-    fn cpu_fwd(
-        &self,
-        _x: &CpuStorage,
-        _x_layout: &Layout,
-        _weight: &CpuStorage,
-        _weight_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        Ok(self.output())
-    }
-
-    fn bwd(
-        &self,
-        x: &Tensor,
-        weight: &Tensor,
-        _loss: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, _] = self.backward((x, weight, None), gradient)?;
-        Ok((hand_over(x, of_x), hand_over_own(weight, of_weight)))
-    }
 }
 
 #[cfg(test)]

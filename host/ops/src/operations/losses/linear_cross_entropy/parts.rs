@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use candle_core::{Result, Tensor, bail};
 
+use crate::autograd::layer::LayerInputs;
 use crate::kernels::fill::{Rows, Schedule, fill_parts};
 use crate::kernels::{Terms, region};
 use crate::operations::linear::{BlockedLinear, LinearSizes};
@@ -102,12 +103,9 @@ pub(super) struct LayerNumbers<'a> {
     bias: Option<&'a [f32]>,
 }
 
-/// A layer's inputs, weight and bias.
-pub(super) type Inputs<'a> = (&'a Tensor, &'a Tensor, Option<&'a Tensor>);
-
 /// Has `compute` compute with the numbers of these tensors.
 pub(super) fn with_numbers<R>(
-    (x, weight, bias): Inputs<'_>,
+    (x, weight, bias): LayerInputs<'_>,
     order: WeightOrder,
     compute: impl FnOnce(LayerNumbers<'_>) -> Result<R>,
 ) -> Result<R> {

@@ -15,7 +15,7 @@ pub(in crate::run) fn changed_settings(
     parameters: &Parameters,
     position: &Position,
 ) -> ChangedSettings {
-    let groups = shared.groups.borrow();
+    let groups = shared.optimizer.groups.borrow();
     let momentum = |group: &ParameterGroup| Some((group.name.to_string(), Exact(group.momentum?)));
     let decay = |group: &ParameterGroup| {
         let is_changed = group.weight_decay.to_bits() != group.configured_decay.to_bits();
@@ -33,7 +33,7 @@ pub(in crate::run) fn changed_settings(
         shares: scales
             .filter(|(_, share)| (share.0 - 1.0).abs() > 0.0)
             .collect(),
-        accumulation: shared.accumulation.get().map(accumulation),
+        accumulation: shared.optimizer.accumulation.get().map(accumulation),
     }
 }
 
@@ -44,7 +44,7 @@ pub(in crate::run) fn restore_settings(
     parameters: &Parameters,
     position: &mut Position,
 ) {
-    let mut groups = shared.groups.borrow_mut();
+    let mut groups = shared.optimizer.groups.borrow_mut();
     groups.set_momentum(None);
     for (name, momentum) in &settings.momenta {
         // Groups that no longer exist are skipped.
@@ -61,6 +61,7 @@ pub(in crate::run) fn restore_settings(
     }
     let accumulation = settings.accumulation.as_ref();
     shared
+        .optimizer
         .accumulation
         .set(accumulation.map(|accumulation| accumulation.batches));
     let (begin, end) = accumulation.map_or((0, 0), |accumulation| accumulation.update);
@@ -69,7 +70,7 @@ pub(in crate::run) fn restore_settings(
 
 /// The learning rates for a checkpoint.
 pub(in crate::run) fn learning_rates(shared: &BridgeState<'_>) -> Vec<(String, Exact)> {
-    let groups = shared.groups.borrow();
+    let groups = shared.optimizer.groups.borrow();
     groups
         .iter()
         .map(|group| (group.name.to_string(), Exact(group.learning_rate)))
@@ -78,10 +79,13 @@ pub(in crate::run) fn learning_rates(shared: &BridgeState<'_>) -> Vec<(String, E
 
 /// Restores the learning rates.
 pub(in crate::run) fn restore_learning_rates(header: &CheckpointHeader, shared: &BridgeState<'_>) {
-    let mut groups = shared.groups.borrow_mut();
+    let mut groups = shared.optimizer.groups.borrow_mut();
     for (name, rate) in &header.learning_rates {
         // Groups that no longer exist are skipped.
         drop(groups.set_learning_rate_of(name, rate.0));
     }
-    shared.learning_rate.set(groups.default().learning_rate);
+    shared
+        .optimizer
+        .learning_rate
+        .set(groups.default().learning_rate);
 }

@@ -73,7 +73,7 @@ impl Measures {
             return;
         }
         if let Some(metrics) = task.deferred_metrics() {
-            shared.deferred.set_metrics(metrics);
+            shared.device.deferred.set_metrics(metrics);
             self.deferral.is_on = true;
         }
     }
@@ -170,7 +170,7 @@ impl Measures {
         position: &mut Position,
         shared: &BridgeState<'_>,
     ) -> Result<(), RunError> {
-        shared.deferred.settle(&shared.metrics);
+        shared.device.deferred.settle(&shared.metrics);
         show_read_loss(position, shared);
         self.note_read(position, shared)
     }
@@ -181,11 +181,11 @@ impl Measures {
         position: &Position,
         shared: &BridgeState<'_>,
     ) -> Result<(), RunError> {
-        if let Some(error) = shared.deferred.take_failure() {
+        if let Some(error) = shared.device.deferred.take_failure() {
             let doing = "reading losses and metrics from the device";
             return Err(RunError::task(doing, position, error));
         }
-        for read in shared.deferred.take_losses() {
+        for read in shared.device.deferred.take_losses() {
             let ReadLoss {
                 phase,
                 epoch,
@@ -246,7 +246,7 @@ impl Measures {
         }
         self.deferral.viewed = Some(now);
         // A failure is kept for the next time that results are read.
-        shared.deferred.settle(&shared.metrics);
+        shared.device.deferred.settle(&shared.metrics);
         show_read_loss(position, shared);
     }
 }
@@ -282,20 +282,20 @@ fn defer(
     };
     position.pass.loss = None;
     position.pass.loss_waits = true;
-    shared.deferred.push(measured, &shared.metrics);
+    shared.device.deferred.push(measured, &shared.metrics);
     Ok(LossWeight { weight, samples })
 }
 
 /// Puts the last loss, which has been read, into the position.
 fn show_read_loss(position: &mut Position, shared: &BridgeState<'_>) {
     if position.pass.loss_waits {
-        position.pass.loss = shared.deferred.last(position.phase);
+        position.pass.loss = shared.device.deferred.last(position.phase);
         position.pass.loss_waits = false;
     }
     if let Some(enclosing) = &mut position.evaluation.enclosing
         && enclosing.loss_waits
     {
-        enclosing.loss = shared.deferred.last(Phase::Train);
+        enclosing.loss = shared.device.deferred.last(Phase::Train);
         enclosing.loss_waits = false;
     }
 }
