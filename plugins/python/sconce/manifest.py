@@ -99,13 +99,13 @@ class DataIdx(TypedDict, total=False):
     split_seed: Union[int, None]
     """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
     stratified: bool
-    """Whether a `count` or `fraction` keeps the class proportions of the files."""
+    """Whether a `count` or `fraction` keeps the class proportions of the training data."""
     targets: Literal['classes', 'none']
     """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataIdxTest, None]
-    """Test data: a part of these files or separate files."""
+    """Test data: a part of the training data, or their own."""
     val: Union[DataIdxVal, None]
-    """Validation data: a part of these files or separate files."""
+    """Validation data: a part of the training data, or their own."""
     views: List[DataIdxViewsItem]
     """Views of each training image, in place of augmentation: rows of a batch of their own."""
 
@@ -202,16 +202,16 @@ class DataIdxNormalise2(TypedDict, total=False):
 
 
 class DataIdxTest(TypedDict, total=False):
-    """Test data: a part of these files or separate files."""
+    """Test data: a part of the training data, or their own."""
     count: Union[int, None]
-    """Number of samples to draw from the training files, at random from the seed."""
+    """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
     """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
     once."""
     folds: Union[int, None]
     """Number of these parts."""
     fraction: Union[float, None]
-    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
     images: Union[str, None]
     """Path of a separate file with images."""
     labels: Union[str, None]
@@ -219,16 +219,16 @@ class DataIdxTest(TypedDict, total=False):
 
 
 class DataIdxVal(TypedDict, total=False):
-    """Validation data: a part of these files or separate files."""
+    """Validation data: a part of the training data, or their own."""
     count: Union[int, None]
-    """Number of samples to draw from the training files, at random from the seed."""
+    """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
     """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
     once."""
     folds: Union[int, None]
     """Number of these parts."""
     fraction: Union[float, None]
-    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
     images: Union[str, None]
     """Path of a separate file with images."""
     labels: Union[str, None]
@@ -293,7 +293,7 @@ class DataCifar(TypedDict, total=False):
     """Random augmentation of training images."""
     directory: str
     """Directory of the unpacked archive, with `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, or
-    with `train.bin` and `test.bin`."""
+    with `train.bin` and `test.bin`. Without `test`, the test set is the test data."""
     kind: Literal['cifar']
     labels: Union[Literal['fine', 'coarse'], None]
     """Labels of CIFAR-100 to learn: its 100 classes (the default) or their 20 groups."""
@@ -303,13 +303,13 @@ class DataCifar(TypedDict, total=False):
     split_seed: Union[int, None]
     """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
     stratified: bool
-    """Whether a `count` or `fraction` keeps the class proportions of the training set."""
+    """Whether a `count` or `fraction` keeps the class proportions of the training data."""
     targets: Literal['classes', 'none']
     """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataCifarTest, None]
-    """Test data: a part of the training set or a separate file. Default: the test set."""
+    """Test data: a part of the training data, or their own."""
     val: Union[DataCifarVal, None]
-    """Validation data: a part of the training set or a separate file."""
+    """Validation data: a part of the training data, or their own."""
     version: Literal[10, 100]
     """Version of CIFAR, 10 or 100."""
     views: List[DataIdxViewsItem]
@@ -317,9 +317,9 @@ class DataCifar(TypedDict, total=False):
 
 
 class DataCifarTest(TypedDict, total=False):
-    """Test data: a part of the training set or a separate file. Default: the test set."""
+    """Test data: a part of the training data, or their own."""
     count: Union[int, None]
-    """Number of samples to take from the training data."""
+    """Number of samples to take from the training data, at random from the seed."""
     file: Union[str, None]
     """Path of a separate file (or folder, if the training data is one)."""
     fold: Union[int, None]
@@ -328,13 +328,13 @@ class DataCifarTest(TypedDict, total=False):
     folds: Union[int, None]
     """Number of these parts."""
     fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
 
 
 class DataCifarVal(TypedDict, total=False):
-    """Validation data: a part of the training set or a separate file."""
+    """Validation data: a part of the training data, or their own."""
     count: Union[int, None]
-    """Number of samples to take from the training data."""
+    """Number of samples to take from the training data, at random from the seed."""
     file: Union[str, None]
     """Path of a separate file (or folder, if the training data is one)."""
     fold: Union[int, None]
@@ -343,7 +343,7 @@ class DataCifarVal(TypedDict, total=False):
     folds: Union[int, None]
     """Number of these parts."""
     fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
 
 
 class DataImageFolder(TypedDict, total=False):
@@ -367,45 +367,15 @@ class DataImageFolder(TypedDict, total=False):
     split_seed: Union[int, None]
     """Seed of the parts for validation and test, apart from the manifest's. Default: that one."""
     stratified: bool
-    """Whether a `count` or `fraction` keeps the class proportions of the directory."""
+    """Whether a `count` or `fraction` keeps the class proportions of the training data."""
     targets: Literal['classes', 'none']
     """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
-    test: Union[DataImageFolderTest, None]
-    """Test data: a part of these images or a separate directory with the same classes."""
-    val: Union[DataImageFolderVal, None]
-    """Validation data: a part of these images or a separate directory with the same classes."""
+    test: Union[DataCifarTest, None]
+    """Test data: a part of the training data, or their own."""
+    val: Union[DataCifarVal, None]
+    """Validation data: a part of the training data, or their own."""
     views: List[DataIdxViewsItem]
     """Views of each training image, in place of augmentation: rows of a batch of their own."""
-
-
-class DataImageFolderTest(TypedDict, total=False):
-    """Test data: a part of these images or a separate directory with the same classes."""
-    count: Union[int, None]
-    """Number of samples to take from the training data."""
-    file: Union[str, None]
-    """Path of a separate file (or folder, if the training data is one)."""
-    fold: Union[int, None]
-    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
-    once."""
-    folds: Union[int, None]
-    """Number of these parts."""
-    fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
-
-
-class DataImageFolderVal(TypedDict, total=False):
-    """Validation data: a part of these images or a separate directory with the same classes."""
-    count: Union[int, None]
-    """Number of samples to take from the training data."""
-    file: Union[str, None]
-    """Path of a separate file (or folder, if the training data is one)."""
-    fold: Union[int, None]
-    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
-    once."""
-    folds: Union[int, None]
-    """Number of these parts."""
-    fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
 
 
 class DataSyntheticDigits(TypedDict, total=False):
@@ -475,7 +445,7 @@ class DataCsv(TypedDict, total=False):
     standardise: bool
     """Whether to standardise numbers to mean 0 and standard deviation 1, from the training rows only."""
     stratified: bool
-    """Whether a `count` or `fraction` keeps the class proportions of the file."""
+    """Whether a `count` or `fraction` keeps the class proportions of the training data."""
     target: Union[str, List[str]]
     """Column to predict, or several numeric ones; `[]` for none, where only a loss that hooks give will do."""
     target_kind: Union[Literal['classes', 'numbers'], None]
@@ -483,43 +453,13 @@ class DataCsv(TypedDict, total=False):
     target_scaling: Union[Literal['standard', 'log', 'log1p'], None]
     """Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the table's own
     units. Default: none."""
-    test: Union[DataCsvTest, None]
-    """Test data: a part of this file or a separate file."""
-    val: Union[DataCsvVal, None]
-    """Validation data: a part of this file or a separate file."""
+    test: Union[DataCifarTest, None]
+    """Test data: a part of the training data, or their own."""
+    val: Union[DataCifarVal, None]
+    """Validation data: a part of the training data, or their own."""
     weight: Union[str, None]
     """Column with the weight of each row in the loss, 0 or more. It isn't an input, and metrics count each row
     once."""
-
-
-class DataCsvTest(TypedDict, total=False):
-    """Test data: a part of this file or a separate file."""
-    count: Union[int, None]
-    """Number of samples to take from the training data."""
-    file: Union[str, None]
-    """Path of a separate file (or folder, if the training data is one)."""
-    fold: Union[int, None]
-    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
-    once."""
-    folds: Union[int, None]
-    """Number of these parts."""
-    fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
-
-
-class DataCsvVal(TypedDict, total=False):
-    """Validation data: a part of this file or a separate file."""
-    count: Union[int, None]
-    """Number of samples to take from the training data."""
-    file: Union[str, None]
-    """Path of a separate file (or folder, if the training data is one)."""
-    fold: Union[int, None]
-    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
-    once."""
-    folds: Union[int, None]
-    """Number of these parts."""
-    fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
 
 
 class DataNpy(TypedDict, total=False):
@@ -535,7 +475,7 @@ class DataNpy(TypedDict, total=False):
     """Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples: per column if
     samples have rank 1, over all elements otherwise."""
     stratified: bool
-    """Whether a `count` or `fraction` keeps the class proportions of the file."""
+    """Whether a `count` or `fraction` keeps the class proportions of the training data."""
     target_scaling: Union[Literal['standard', 'log', 'log1p'], None]
     """Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own
     units. Default: none."""
@@ -544,22 +484,22 @@ class DataNpy(TypedDict, total=False):
     are numeric targets, (samples) or (samples, numbers). Default: the inputs themselves, as the model gets them,
     for an autoencoder."""
     test: Union[DataNpyTest, None]
-    """Test data: a part of these files or separate files."""
+    """Test data: a part of the training data, or their own."""
     val: Union[DataNpyVal, None]
-    """Validation data: a part of these files or separate files."""
+    """Validation data: a part of the training data, or their own."""
 
 
 class DataNpyTest(TypedDict, total=False):
-    """Test data: a part of these files or separate files."""
+    """Test data: a part of the training data, or their own."""
     count: Union[int, None]
-    """Number of samples to draw from the training files, at random from the seed."""
+    """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
     """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
     once."""
     folds: Union[int, None]
     """Number of these parts."""
     fraction: Union[float, None]
-    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
     inputs: Union[str, None]
     """Path of a separate file with inputs."""
     targets: Union[str, None]
@@ -567,16 +507,16 @@ class DataNpyTest(TypedDict, total=False):
 
 
 class DataNpyVal(TypedDict, total=False):
-    """Validation data: a part of these files or separate files."""
+    """Validation data: a part of the training data, or their own."""
     count: Union[int, None]
-    """Number of samples to draw from the training files, at random from the seed."""
+    """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
     """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
     once."""
     folds: Union[int, None]
     """Number of these parts."""
     fraction: Union[float, None]
-    """Fraction of the training files to draw, at random from the seed; above 0 and below 1."""
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
     inputs: Union[str, None]
     """Path of a separate file with inputs."""
     targets: Union[str, None]
@@ -598,7 +538,7 @@ class DataSafetensors(TypedDict, total=False):
     """Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples: per column if
     samples have rank 1, over all elements otherwise."""
     stratified: bool
-    """Whether a `count` or `fraction` keeps the class proportions of the file."""
+    """Whether a `count` or `fraction` keeps the class proportions of the training data."""
     target_scaling: Union[Literal['standard', 'log', 'log1p'], None]
     """Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the arrays' own
     units. Default: none."""
@@ -606,40 +546,10 @@ class DataSafetensors(TypedDict, total=False):
     """Name of the tensor of targets: integers are classes, (samples) or (samples, positions); floats are numeric
     targets, (samples) or (samples, numbers). Null: the inputs themselves, as the model gets them, for an
     autoencoder."""
-    test: Union[DataSafetensorsTest, None]
-    """Test data: a part of this file or a separate file with tensors of the same names."""
-    val: Union[DataSafetensorsVal, None]
-    """Validation data: a part of this file or a separate file with tensors of the same names."""
-
-
-class DataSafetensorsTest(TypedDict, total=False):
-    """Test data: a part of this file or a separate file with tensors of the same names."""
-    count: Union[int, None]
-    """Number of samples to take from the training data."""
-    file: Union[str, None]
-    """Path of a separate file (or folder, if the training data is one)."""
-    fold: Union[int, None]
-    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
-    once."""
-    folds: Union[int, None]
-    """Number of these parts."""
-    fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
-
-
-class DataSafetensorsVal(TypedDict, total=False):
-    """Validation data: a part of this file or a separate file with tensors of the same names."""
-    count: Union[int, None]
-    """Number of samples to take from the training data."""
-    file: Union[str, None]
-    """Path of a separate file (or folder, if the training data is one)."""
-    fold: Union[int, None]
-    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
-    once."""
-    folds: Union[int, None]
-    """Number of these parts."""
-    fraction: Union[float, None]
-    """Fraction of the training data; above 0 and below 1."""
+    test: Union[DataCifarTest, None]
+    """Test data: a part of the training data, or their own."""
+    val: Union[DataCifarVal, None]
+    """Validation data: a part of the training data, or their own."""
 
 
 class DataTwoMoons(TypedDict, total=False):
@@ -780,15 +690,45 @@ class DataJsonl(TypedDict, total=False):
     template: Union[str, None]
     """Path of the `tokenizer_config.json` or `.jinja` whose chat template makes text of conversations. Default:
     what is beside `tokenizer`."""
-    test: Union[DataCsvTest, None]
+    test: Union[DataJsonlTest, None]
     """Test data: a part of this file or a separate file."""
     text: Union[str, None]
     """Key of the text to classify. Default: `text`, if the first row has it with a label."""
     tokenizer: str
     """Path of the `tokenizer.json` that makes tokens of the texts, or of its directory. They are made once, and
     kept in the user's cache directory."""
-    val: Union[DataCsvVal, None]
+    val: Union[DataJsonlVal, None]
     """Validation data: a part of this file or a separate file."""
+
+
+class DataJsonlTest(TypedDict, total=False):
+    """Test data: a part of this file or a separate file."""
+    count: Union[int, None]
+    """Number of samples to take from the training data, at random from the seed."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
+
+
+class DataJsonlVal(TypedDict, total=False):
+    """Validation data: a part of this file or a separate file."""
+    count: Union[int, None]
+    """Number of samples to take from the training data, at random from the seed."""
+    file: Union[str, None]
+    """Path of a separate file (or folder, if the training data is one)."""
+    fold: Union[int, None]
+    """Number of one of `folds` equal parts of the training data, from 1: those of all numbers have each sample
+    once."""
+    folds: Union[int, None]
+    """Number of these parts."""
+    fraction: Union[float, None]
+    """Fraction of the training data to take, at random from the seed; above 0 and below 1."""
 
 
 class DataParquet(TypedDict, total=False):
@@ -818,14 +758,14 @@ class DataParquet(TypedDict, total=False):
     template: Union[str, None]
     """Path of the `tokenizer_config.json` or `.jinja` whose chat template makes text of conversations. Default:
     what is beside `tokenizer`."""
-    test: Union[DataCsvTest, None]
+    test: Union[DataJsonlTest, None]
     """Test data: a part of this file or a separate file."""
     text: Union[str, None]
     """Key of the text to classify. Default: `text`, if the first row has it with a label."""
     tokenizer: str
     """Path of the `tokenizer.json` that makes tokens of the texts, or of its directory. They are made once, and
     kept in the user's cache directory."""
-    val: Union[DataCsvVal, None]
+    val: Union[DataJsonlVal, None]
     """Validation data: a part of this file or a separate file."""
 
 
