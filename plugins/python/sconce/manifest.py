@@ -103,9 +103,9 @@ class DataIdx(TypedDict, total=False):
     targets: Literal['classes', 'none']
     """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataIdxTest, None]
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     val: Union[DataIdxVal, None]
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
     views: List[DataIdxViewsItem]
     """Views of each training image, in place of augmentation: rows of a batch of their own."""
 
@@ -202,7 +202,7 @@ class DataIdxNormalise2(TypedDict, total=False):
 
 
 class DataIdxTest(TypedDict, total=False):
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     count: Union[int, None]
     """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
@@ -219,7 +219,7 @@ class DataIdxTest(TypedDict, total=False):
 
 
 class DataIdxVal(TypedDict, total=False):
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
     count: Union[int, None]
     """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
@@ -307,9 +307,9 @@ class DataCifar(TypedDict, total=False):
     targets: Literal['classes', 'none']
     """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataCifarTest, None]
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     val: Union[DataCifarVal, None]
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
     version: Literal[10, 100]
     """Version of CIFAR, 10 or 100."""
     views: List[DataIdxViewsItem]
@@ -317,7 +317,7 @@ class DataCifar(TypedDict, total=False):
 
 
 class DataCifarTest(TypedDict, total=False):
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     count: Union[int, None]
     """Number of samples to take from the training data, at random from the seed."""
     file: Union[str, None]
@@ -332,7 +332,7 @@ class DataCifarTest(TypedDict, total=False):
 
 
 class DataCifarVal(TypedDict, total=False):
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
     count: Union[int, None]
     """Number of samples to take from the training data, at random from the seed."""
     file: Union[str, None]
@@ -371,9 +371,9 @@ class DataImageFolder(TypedDict, total=False):
     targets: Literal['classes', 'none']
     """Whether images have targets. With `none` there are none, and only a loss that hooks give will do."""
     test: Union[DataCifarTest, None]
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     val: Union[DataCifarVal, None]
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
     views: List[DataIdxViewsItem]
     """Views of each training image, in place of augmentation: rows of a batch of their own."""
 
@@ -454,9 +454,9 @@ class DataCsv(TypedDict, total=False):
     """Scaling of numeric targets for the loss. Metrics, predictions, and what hooks see stay in the table's own
     units. Default: none."""
     test: Union[DataCifarTest, None]
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     val: Union[DataCifarVal, None]
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
     weight: Union[str, None]
     """Column with the weight of each row in the loss, 0 or more. It isn't an input, and metrics count each row
     once."""
@@ -484,13 +484,13 @@ class DataNpy(TypedDict, total=False):
     are numeric targets, (samples) or (samples, numbers). Default: the inputs themselves, as the model gets them,
     for an autoencoder."""
     test: Union[DataNpyTest, None]
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     val: Union[DataNpyVal, None]
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
 
 
 class DataNpyTest(TypedDict, total=False):
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     count: Union[int, None]
     """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
@@ -507,7 +507,7 @@ class DataNpyTest(TypedDict, total=False):
 
 
 class DataNpyVal(TypedDict, total=False):
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
     count: Union[int, None]
     """Number of samples to take from the training data, at random from the seed."""
     fold: Union[int, None]
@@ -547,9 +547,9 @@ class DataSafetensors(TypedDict, total=False):
     targets, (samples) or (samples, numbers). Null: the inputs themselves, as the model gets them, for an
     autoencoder."""
     test: Union[DataCifarTest, None]
-    """Test data: a part of the training data, or their own."""
+    """Test data: a part of the training data, or separate data."""
     val: Union[DataCifarVal, None]
-    """Validation data: a part of the training data, or their own."""
+    """Validation data: a part of the training data, or separate data."""
 
 
 class DataTwoMoons(TypedDict, total=False):

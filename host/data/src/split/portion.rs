@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Data held out of the training: the keys of each kind of data that is divided. `P` says what a phase has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldOut<P = Portion> {
-    /// Validation data: a part of the training data, or their own.
+    /// Validation data: a part of the training data, or separate data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<P>,
-    /// Test data: a part of the training data, or their own.
+    /// Test data: a part of the training data, or separate data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<P>,
     /// Whether a `count` or `fraction` keeps the class proportions of the training data.
