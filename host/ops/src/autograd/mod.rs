@@ -3,7 +3,8 @@
 //! **Parts**
 //! - `tape` records operations, and runs the backward pass over them; `sum` adds what several of them give to one tensor.
 //! - `aside`: parameters' gradients, which bypass candle's store during that pass. `constants`: frozen parameters, which get none.
-//! - `custom_gradient`: operations whose output and gradient are computed apart. `layer`: those on an input, a weight and a bias. `recompute`: blocks that are computed again.
+//! - `custom_gradient`: operations whose output and gradient are computed apart. `layer`: those on an input, a weight and a bias.
+//!   `recompute`: blocks that are computed again.
 //! - [`gradient_check`]: gradients against finite differences.
 //!
 //! **Flow.** An operation is recorded by `tape` as it is computed, with its constant inputs detached. The backward pass takes the
