@@ -356,7 +356,7 @@ pub unsafe extern "C" fn sconce_host_learning_rate(host: *mut HostC, group: *con
         remember("`host` is NULL, or `group` is not UTF-8");
         return -1.0;
     };
-    let groups = host.hooks.shared().groups.borrow();
+    let groups = host.hooks.shared().optimizer.groups.borrow();
     let Some(name) = group else {
         return groups.default().learning_rate;
     };

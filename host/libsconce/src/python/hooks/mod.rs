@@ -321,14 +321,14 @@ fn add_facts(all: &Bound<'_, PyDict>, shared: &Shared) -> PyResult<()> {
             Ok(found)
         };
         c"groups", c"Name, learning rate, weight decay, and momentum if it was set, of each group.", |hooks, _arguments| {
-            let groups = hooks.shared().groups.borrow();
+            let groups = hooks.shared().optimizer.groups.borrow();
             let of = |group: &sconce_parameters::groups::ParameterGroup| {
                 (group.name.to_string(), group.learning_rate, group.weight_decay, group.momentum)
             };
             Ok(groups.iter().map(of).collect::<Vec<_>>())
         };
         c"accumulation", c"Batches per update that a hook has set, or None.", |hooks, _arguments| {
-            Ok(hooks.shared().accumulation.get())
+            Ok(hooks.shared().optimizer.accumulation.get())
         };
         c"frozen", c"Names of the parameters that hooks have frozen.", |hooks, _arguments| Ok(hooks.frozen());
         c"reads", c"What the hooks may read of the loop; None if one does not say.", |hooks, _arguments| Ok(hooks.reads());
