@@ -351,7 +351,8 @@ class DataImageFolder(TypedDict, total=False):
     augment: DataIdxAugment
     """Random augmentation of training images."""
     directory: str
-    """Directory with a subdirectory per class; their names are the class names, in sorted order."""
+    """Directory with a subdirectory per class; their names are the class names, in sorted order. Separate
+    directories for `val` and `test` have the same ones."""
     kind: Literal['image-folder']
     memory: Literal['auto', 'whole', 'on-demand']
     """Whether images are decoded once, before training, or whenever a batch needs them."""
@@ -528,7 +529,7 @@ class DataSafetensors(TypedDict, total=False):
     classes: Union[List[str], None]
     """Names of the classes. Default: the numbers from 0 up to the largest target."""
     file: str
-    """Path of the file."""
+    """Path of the file. Separate files for `val` and `test` have tensors of the same names."""
     inputs: str
     """Name of the tensor of inputs: (samples, …)."""
     kind: Literal['safetensors']

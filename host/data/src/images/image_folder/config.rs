@@ -12,7 +12,8 @@ use crate::{HeldOut, MemoryUse};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageFolderConfig {
-    /// Directory with a subdirectory per class; their names are the class names, in sorted order.
+    /// Directory with a subdirectory per class; their names are the class names, in sorted order. Separate
+    /// directories for `val` and `test` have the same ones.
     pub directory: PathBuf,
     /// Height and width in pixels to which images are resized. Default: all must have one size.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -55,7 +55,7 @@ pub struct NpySplit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SafetensorsConfig {
-    /// Path of the file.
+    /// Path of the file. Separate files for `val` and `test` have tensors of the same names.
     pub file: PathBuf,
     /// Name of the tensor of inputs: (samples, …).
     #[serde(default = "inputs")]
