@@ -530,13 +530,13 @@ impl Product<'_, '_> {
                 left_outer = left_outer.wrapping_add(self.left.steps.0);
                 right_outer = right_outer.wrapping_add(self.right.steps.0);
             }
+            if self.target.rectifies {
+                for sum in sums.as_flattened_mut() {
+                    *sum = R::rectified(*sum);
+                }
+            }
             for (row, sums) in sums.into_iter().enumerate() {
                 for (index, sum) in sums.into_iter().enumerate() {
-                    let sum = if self.target.rectifies {
-                        R::rectified(sum)
-                    } else {
-                        sum
-                    };
                     let to = target.wrapping_add(row * row_step + index * R::LANES);
                     if WHOLE {
                         R::store(to, sum);

@@ -8,11 +8,11 @@
 use std::arch::x86_64::{
     __m256, __m256i, __m512, __m512bh, __m512i, __mmask16, _CMP_LE_OQ, _CMP_LT_OQ, _mm256_and_ps,
     _mm256_and_si256, _mm256_andnot_ps, _mm256_blendv_ps, _mm256_broadcast_ss, _mm256_castps_si256,
-    _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cmpgt_epi32, _mm256_fmadd_ps, _mm256_loadu_ps,
+    _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
     _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps, _mm256_movemask_ps, _mm256_mul_ps,
-    _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_epi32, _mm256_setzero_ps, _mm256_slli_epi32,
-    _mm256_storeu_ps, _mm512_abs_ps, _mm512_and_si512, _mm512_castps_si512, _mm512_castsi512_ps,
-    _mm512_cmp_ps_mask, _mm512_cmplt_ps_mask, _mm512_dpbf16_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+    _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps, _mm256_slli_epi32, _mm256_storeu_ps,
+    _mm512_abs_ps, _mm512_and_si512, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cmp_ps_mask,
+    _mm512_cmplt_ps_mask, _mm512_dpbf16_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
     _mm512_mask_and_epi32, _mm512_mask_cmp_ps_mask, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
     _mm512_max_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
     _mm512_slli_epi32, _mm512_storeu_ps,
@@ -307,6 +307,9 @@ impl Registers for Avx512 {
 /// AVX2 with FMA: 16 registers of 8 elements.
 pub(super) struct Avx2;
 
+/// Masks of AVX2: the one that selects `count` elements begins `8 - count` elements from the first.
+static SELECTED: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
 impl Registers for Avx2 {
     type Register = __m256;
     type Mask = __m256i;
@@ -317,13 +320,10 @@ impl Registers for Avx2 {
 
     #[inline(always)]
     unsafe fn mask(count: usize) -> __m256i {
-        // SAFETY: by the trait's contract the processor has AVX2.
-        unsafe {
-            _mm256_cmpgt_epi32(
-                _mm256_set1_epi32(if count < 8 { count as u8 } else { 8 }.into()),
-                _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-            )
-        }
+        // From memory: a mask that is computed would be computed again at each step of a tile that has no register left for it.
+        let from = SELECTED.as_ptr().wrapping_add(8 - count.min(8));
+        // SAFETY: by the trait's contract the processor has AVX; a register's elements follow each of the first nine.
+        unsafe { _mm256_loadu_si256(from.cast()) }
     }
 
     #[inline(always)]
