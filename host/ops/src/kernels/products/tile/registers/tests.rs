@@ -167,3 +167,31 @@ fn what_is_too_small_is_zero_before_it_is_rounded_up() {
         compare([edge; 16], 0, [0x8000_8000; 16]);
     }
 }
+
+#[target_feature(enable = "avx2,fma")]
+fn selected(count: usize) -> [f32; 8] {
+    let mut to = [0.0; 8];
+    // SAFETY: the array has a register's elements, and the function has the instructions.
+    unsafe {
+        let all = Avx2::load([1.0; 8].as_ptr());
+        Avx2::store_some(to.as_mut_ptr(), Avx2::mask(count), all);
+    }
+    to
+}
+
+#[test]
+fn a_mask_selects_the_first_elements() {
+    if !crate::kernels::has_tiles() {
+        return;
+    }
+    for count in (0..20).chain([usize::MAX]) {
+        // SAFETY: there are tiles, so the processor has AVX2 and FMA.
+        let selected = unsafe { selected(count) };
+        let expected = std::array::from_fn(|index| f32::from(u8::from(index < count)));
+        assert_eq!(
+            selected.map(f32::to_bits),
+            <[f32; 8]>::map(expected, f32::to_bits),
+            "{count}"
+        );
+    }
+}
