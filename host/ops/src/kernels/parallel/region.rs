@@ -63,6 +63,10 @@ pub fn distribute<R>(
     work: impl Fn(&mut R, usize) + Sync,
 ) {
     let threads = threads.clamp(1, count.max(1));
+    if threads == 1 {
+        let mut own = None;
+        return (0..count).for_each(|index| work(own.get_or_insert_with(&room), index));
+    }
     let partitions: Vec<Partition> = (0..threads)
         .map(|thread| Partition::new(range(count, 1, thread, threads)))
         .collect();

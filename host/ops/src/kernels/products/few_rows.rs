@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
-use crate::kernels::math::{Number, sum};
+use crate::kernels::math::{LANES, Number, total};
 use crate::kernels::{region, zeros};
 use crate::vectorised;
 
@@ -84,7 +84,10 @@ fn by_columns<T: Number>(
 ) -> Vec<T> {
     let threads = region::parts(2 * rows * depth * columns);
     let own = columns.div_ceil(threads);
-    let size = own.div_ceil(units.max(1)).next_multiple_of(STEP);
+    let size = match threads {
+        1 => columns,
+        _ => own.div_ceil(units.max(1)).next_multiple_of(STEP),
+    };
     let schedule = Schedule::of_size(threads, columns, size);
     // A chunk has its columns of all rows, row after row.
     let product = fill_parts(schedule, UninitRows::new(columns, rows), |columns, y| {
@@ -140,15 +143,48 @@ fn by_depth<T: Number>(
     y
 }
 
+/// The products of a row and two columns of its length, each in the same order.
+///
+/// A register of the row is loaded once for both. What is left of fewer elements than [`LANES`] is added in the end. Products are rounded
+/// before they are added: compilers make vectors of that, and none of fused operations here.
+#[inline(always)]
+fn two_dots<T: Number>(left: &[T], one: &[T], other: &[T]) -> [T; 2] {
+    let (mut sums, mut others) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+    let (blocks, rest) = left.as_chunks::<LANES>();
+    let (of_one, rest_of_one) = one.as_chunks::<LANES>();
+    let (of_other, rest_of_other) = other.as_chunks::<LANES>();
+    for ((x, one), other) in blocks.iter().zip(of_one).zip(of_other) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            *sum += one[lane] * x[lane];
+        }
+        for (lane, sum) in others.iter_mut().enumerate() {
+            *sum += other[lane] * x[lane];
+        }
+    }
+    let (mut sum, mut of_others) = (total(sums), total(others));
+    for ((&x, &one), &other) in rest.iter().zip(rest_of_one).zip(rest_of_other) {
+        sum += one * x;
+        of_others += other * x;
+    }
+    [sum, of_others]
+}
+
 vectorised! {
     /// Adds the products of rows (depth) and some columns of a matrix that lies column after column.
     fn add_dots<T: Number>(y: &mut [T], left: &[T], right: &[T], depth: usize, columns: Range<usize>) {
         let width = columns.len();
-        for (index, column) in columns.enumerate() {
-            let column = &right[column * depth..(column + 1) * depth];
-            // The column is in the L1 cache for all rows but the first.
-            for (y, left) in y.chunks_exact_mut(width).zip(left.chunks_exact(depth)) {
-                y[index] += sum([left, column], |[x, weight]| x * weight);
+        let rows = y.len() / width.max(1);
+        for index in (0..width).step_by(2) {
+            let first = (columns.start + index) * depth;
+            let one = &right[first..first + depth];
+            // The last of an odd number has itself beside it.
+            let other = if index + 1 < width { &right[first + depth..first + 2 * depth] } else { one };
+            // Both are in the L1 cache for all rows but the first.
+            for row in 0..rows {
+                let products = two_dots(&left[row * depth..(row + 1) * depth], one, other);
+                for (y, product) in y[row * width + index..(row + 1) * width].iter_mut().zip(products) {
+                    *y += product;
+                }
             }
         }
     }
