@@ -64,6 +64,7 @@ pub fn distribute<R>(
 ) {
     let threads = threads.clamp(1, count.max(1));
     if threads == 1 {
+        // No other thread takes chunks from it: no partitions, which are allocated and locked.
         let mut own = None;
         return (0..count).for_each(|index| work(own.get_or_insert_with(&room), index));
     }
