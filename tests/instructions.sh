@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How many instructions the call of a no-op hook in a plugin takes, in Rust and in C: counted by valgrind, so that
-# the number is the same whatever else the machine is doing. Fails above the limits.
+# the number is the same whatever else the machine is doing. Fails above the limits. Then that of whole training steps.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --quiet --release --locked --workspace
@@ -58,3 +58,4 @@ if [ $((each_c * 10)) -gt $((each * 11)) ]; then
   echo 'a hook in C costs more than 1.1 times one in Rust' >&2
   exit 1
 fi
+python3 tests/step_instructions.py

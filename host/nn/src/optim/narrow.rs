@@ -15,7 +15,7 @@
 use half::bf16;
 use sconce_ops::kernels::fill::{Rows, Schedule, fill_parts};
 use sconce_ops::kernels::region;
-use sconce_ops::random::{self, Stream};
+use sconce_ops::random;
 use sconce_ops::{counted, vectorised};
 
 use super::elements::{Float, Sweep, SweepSlices};
@@ -33,23 +33,18 @@ pub(super) struct NarrowSlices<'a, T> {
     pub(super) moments: [&'a mut [bf16]; MOST],
 }
 
-/// The words by which the moments of a parameter are rounded at its step of this number.
-pub(super) fn words(seed: u64, parameter: &str, step: u64) -> Stream {
-    random::stream(seed, &format!("moments/{parameter}"), 0, step)
+/// The key of the words by which the moments of a parameter are rounded at its step of this number.
+pub(super) fn key(seed: u64, parameter: &str, step: u64) -> u64 {
+    random::stream(seed, &format!("moments/{parameter}"), 0, step).bits()
 }
 
-/// Runs a sweep over ranges of the elements in parallel; moments are rounded by the words of `stream`.
-pub(super) fn distribute<T: Float>(
-    sweep: &impl Sweep,
-    numbers: NarrowSlices<'_, T>,
-    mut stream: Stream,
-) {
+/// Runs a sweep over ranges of the elements in parallel; moments are rounded by the words of `key`.
+pub(super) fn distribute<T: Float>(sweep: &impl Sweep, numbers: NarrowSlices<'_, T>, key: u64) {
     let NarrowSlices {
         parameter,
         gradient,
         moments,
     } = numbers;
-    let key = stream.bits();
     let count = parameter.len().min(gradient.len());
     let threads = region::parts(count * 24);
     let [first, second] = moments.map(|moment| Rows::if_any(moment, 1));

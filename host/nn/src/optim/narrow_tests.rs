@@ -5,7 +5,7 @@ use half::bf16;
 use sconce_ops::counted;
 
 use super::elements::{Float, Sweep, SweepSlices};
-use super::narrow::{rounded, run_narrow, words};
+use super::narrow::{key, rounded, run_narrow};
 use super::{Optimizer, OptimizerConfig};
 use crate::gradients::Gradients;
 use crate::init::Init;
@@ -121,7 +121,7 @@ fn parameters_stay_close_to_those_of_moments_in_f64() {
 
 #[test]
 fn rounding_is_to_a_neighbour_and_right_on_average() {
-    let key = words(1, "a", 2).bits();
+    let key = key(1, "a", 2);
     let (low, high) = counted::row(key, 0);
     let word = |index: u32| {
         counted::word(

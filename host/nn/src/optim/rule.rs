@@ -101,7 +101,7 @@ impl<R: Rule> Optimizer for RuleOptimizer<R> {
         let mut rounding = None;
         let entry = if self.rule.needs_moments(&group) {
             if self.moments.storage == MomentStorage::Bf16 {
-                rounding = Some(narrow::words(parameters.seed(), parameter.name(), count));
+                rounding = Some(narrow::key(parameters.seed(), parameter.name(), count));
             }
             let entry = self.moments.state_with_moments(index, tensor);
             entry.map_err(failed)?

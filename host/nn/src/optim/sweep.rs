@@ -10,20 +10,19 @@ use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Result, Storage, Tenso
 use sconce_ops::cuda::optimizers;
 use sconce_ops::kernels::fill::{Rows, Schedule, fill_parts};
 use sconce_ops::kernels::region;
-use sconce_ops::random::Stream;
 use sconce_ops::vectorised;
 
 use super::elements::{Float, SliceMut, Sweep, SweepSlices};
 use super::narrow::{self, NarrowSlices};
 
 /// Runs a sweep over the storage of a parameter and its moments, which are of its type, or `bf16` and then rounded by the words of
-/// `rounding`.
+/// the key `rounding`.
 pub(super) fn sweep(
     parameter: &Tensor,
     gradient: &Tensor,
     moments: &[Option<Tensor>; 3],
     sweep: &impl Sweep,
-    rounding: Option<Stream>,
+    rounding: Option<u64>,
 ) -> Result<()> {
     if parameter.dims() != gradient.dims() {
         bail!(
@@ -84,9 +83,9 @@ fn step<T: Float>(
     parameter: &mut [T],
     gradient: &[T],
     moments: [SliceMut<'_>; 3],
-    rounding: Option<Stream>,
+    rounding: Option<u64>,
 ) {
-    let Some(stream) = rounding else {
+    let Some(key) = rounding else {
         return distribute(sweep, parameter, gradient, moments.map(T::of));
     };
     let [first, second, _] = moments.map(SliceMut::bf16);
@@ -95,7 +94,7 @@ fn step<T: Float>(
         gradient,
         moments: [first, second],
     };
-    narrow::distribute(sweep, numbers, stream);
+    narrow::distribute(sweep, numbers, key);
 }
 
 /// Runs a sweep over copies on the host, where the device has no kernel for it, and copies their values back.
@@ -104,7 +103,7 @@ fn sweep_copies(
     gradient: &Tensor,
     moments: &[Option<Tensor>; 3],
     step: &impl Sweep,
-    rounding: Option<Stream>,
+    rounding: Option<u64>,
 ) -> Result<()> {
     let copy = |tensor: &Tensor| tensor.detach().to_device(&Device::Cpu);
     let (new, gradient) = (copy(parameter)?, copy(gradient)?);

@@ -268,7 +268,12 @@ pub(crate) fn tile_columns() -> usize {
 
 /// Rows of each tile of a target of `rows` rows: at most [`tile_rows`], evenly divided.
 pub(crate) fn strips(rows: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
-    let count = rows.div_ceil(tile_rows());
+    evenly(rows, tile_rows())
+}
+
+/// Divides rows evenly into as few parts as have at most `most` each.
+fn evenly(rows: usize, most: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
+    let count = rows.div_ceil(most);
     (0..count).map(move |index| index * rows / count..(index + 1) * rows / count)
 }
 
@@ -328,26 +333,34 @@ impl Product<'_, '_> {
     }
 }
 
-/// Calls `tile` with the number of rows as a constant, up to the maximum of the registers.
+/// Computes each tile, with the number of rows as a constant, up to the maximum of the registers; calls `between` before each.
+///
+/// Not a function that takes a closure: that would be compiled as one, which saves and loads everything at each tile.
 #[cfg(target_arch = "x86_64")]
-macro_rules! by_rows {
-    ($self:ident, $registers:ty, $terms:ty, $rows:expr, $at:expr, $columns:expr, [$($count:literal)*], [$($more:literal)*]) => {
-        match ($rows, $columns) {
-            $(
-                // SAFETY: the calling function requires these registers' instructions and a product that fits its
-                // memory; `each_tile` gives tiles inside it, and the columns fill two registers.
-                ($count, Columns::Two) => unsafe { $self.tile::<$registers, $terms, $count, 2, true>($at) },
-                // SAFETY: the calling function requires these registers' instructions and a product that fits its
-                // memory; `each_tile` gives tiles inside it.
-                ($count, Columns::PartOfTwo) => unsafe { $self.tile::<$registers, $terms, $count, 2, false>($at) },
-            )*
-            $(
-                // SAFETY: as above; the columns fill one register.
-                ($more, Columns::One) => unsafe { $self.tile::<$registers, $terms, $more, 1, true>($at) },
-                // SAFETY: as above; the columns are part of one register.
-                ($more, Columns::PartOfOne) => unsafe { $self.tile::<$registers, $terms, $more, 1, false>($at) },
-            )*
-            _ => {}
+macro_rules! each_tile {
+    ($self:ident, $registers:ty, $terms:ty, $between:ident, [$($count:literal)*], [$($more:literal)*]) => {
+        for panel in $self.panels::<$registers>() {
+            for rows in evenly($self.target.rows, panel.rows) {
+                $between();
+                let at = At { row: rows.start, ..panel.at };
+                match (rows.len(), panel.columns) {
+                    $(
+                        // SAFETY: the calling function requires these registers' instructions and a product that fits its
+                        // memory; rows and panels lie inside it, and the columns fill two registers.
+                        ($count, Columns::Two) => unsafe { $self.tile::<$registers, $terms, $count, 2, true>(at) },
+                        // SAFETY: the calling function requires these registers' instructions and a product that fits its
+                        // memory; rows and panels lie inside it.
+                        ($count, Columns::PartOfTwo) => unsafe { $self.tile::<$registers, $terms, $count, 2, false>(at) },
+                    )*
+                    $(
+                        // SAFETY: as above; the columns fill one register.
+                        ($more, Columns::One) => unsafe { $self.tile::<$registers, $terms, $more, 1, true>(at) },
+                        // SAFETY: as above; the columns are part of one register.
+                        ($more, Columns::PartOfOne) => unsafe { $self.tile::<$registers, $terms, $more, 1, false>(at) },
+                    )*
+                    _ => {}
+                }
+            }
         }
     };
 }
@@ -398,6 +411,16 @@ struct At {
     columns: usize,
 }
 
+/// The tiles of the same columns.
+#[cfg(target_arch = "x86_64")]
+struct Panel {
+    /// The first of them.
+    at: At,
+    columns: Columns,
+    /// Rows of the highest.
+    rows: usize,
+}
+
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "tiles take pointers")]
 impl Product<'_, '_> {
@@ -410,10 +433,7 @@ impl Product<'_, '_> {
         mut between: impl FnMut(),
     ) {
         use registers::Avx512;
-        self.each_tile::<Avx512>(|rows, at, columns| {
-            between();
-            by_rows!(self, Avx512, T, rows, at, columns, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
-        });
+        each_tile!(self, Avx512, T, between, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
     }
 
     /// # Safety
@@ -422,10 +442,7 @@ impl Product<'_, '_> {
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn avx512_pairs(&self, mut between: impl FnMut()) {
         use registers::{Avx512, Pairs};
-        self.each_tile::<Avx512>(|rows, at, columns| {
-            between();
-            by_rows!(self, Avx512, Pairs, rows, at, columns, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
-        });
+        each_tile!(self, Avx512, Pairs, between, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
     }
 
     /// # Safety
@@ -434,38 +451,34 @@ impl Product<'_, '_> {
     #[target_feature(enable = "avx2,fma")]
     unsafe fn avx2<T: registers::Multiplies<registers::Avx2>>(&self, mut between: impl FnMut()) {
         use registers::Avx2;
-        self.each_tile::<Avx2>(|rows, at, columns| {
-            between();
-            by_rows!(self, Avx2, T, rows, at, columns, [1 2 3 4 5 6], [1 2 3 4 5 6 7 8 9 10 11 12]);
-        });
+        each_tile!(self, Avx2, T, between, [1 2 3 4 5 6], [1 2 3 4 5 6 7 8 9 10 11 12]);
     }
 
-    /// Calls `tile(rows, at, columns)` for tiles of two registers of columns, or of one where those that are left fit in it. Rows are
-    /// evenly divided.
+    /// Two registers of columns each, or one where those that are left fit in it.
     #[inline(always)]
-    fn each_tile<R: registers::Registers>(&self, mut tile: impl FnMut(usize, At, Columns)) {
+    fn panels<R: registers::Registers>(&self) -> impl Iterator<Item = Panel> {
         let mut column = 0;
-        while column < self.target.columns {
-            let (panel, within) = (column / self.wide, column % self.wide);
+        std::iter::from_fn(move || {
+            let left = self.target.columns - column;
+            if left == 0 {
+                return None;
+            }
             let at = At {
                 row: 0,
                 column,
-                offset: panel * self.right.panel + within,
-                columns: (2 * R::LANES).min(self.target.columns - column),
+                offset: column / self.wide * self.right.panel + column % self.wide,
+                columns: left.min(2 * R::LANES),
             };
-            let columns = Columns::of(at.columns, R::LANES);
-            let most = match self.strips {
-                None if at.columns <= R::LANES => R::NARROW_ROWS,
-                _ => R::ROWS,
-            };
-            let tiles = self.target.rows.div_ceil(most);
-            for index in 0..tiles {
-                let row = index * self.target.rows / tiles;
-                let end = (index + 1) * self.target.rows / tiles;
-                tile(end - row, At { row, ..at }, columns);
-            }
             column += at.columns;
-        }
+            Some(Panel {
+                at,
+                columns: Columns::of(at.columns, R::LANES),
+                rows: match self.strips {
+                    None if at.columns <= R::LANES => R::NARROW_ROWS,
+                    _ => R::ROWS,
+                },
+            })
+        })
     }
 
     /// What uses instructions of `R` is inlined always, and in no closure or `array::from_fn`: these are functions without the instructions,
