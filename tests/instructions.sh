@@ -68,4 +68,5 @@ measure() {
 
 # A call that the system interrupts looks long, and long ones are checked more thoroughly: on a busy machine a count may be above the limits.
 measure || measure || measure
-python3 tests/step_instructions.py
+# Without bytecode, which would be written among the sources.
+python3 -B tests/step_instructions.py
