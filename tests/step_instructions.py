@@ -1,10 +1,10 @@
 """How many instructions a training step of small models takes, on one thread: counted by valgrind, so that the number is the same whatever
 else the machine is doing. Fails where it is more than 1.1 times what is recorded.
 
-usage: step_instructions.py [--binary FILE] [--shapes online,lstm] [--functions]
+usage: step_instructions.py [--binary FILE] [--shapes online,lstm]
 
 A step is the difference of two runs, one with two passes over the same data more; hooks and validation are off. Valgrind's processor has
-AVX2, wherever it runs. `--functions` lists where the instructions are. Shapes are those of against_pytorch.py with fewer steps.
+AVX2, wherever it runs. Shapes are those of against_pytorch.py with fewer steps.
 """
 import argparse, json, pathlib, random, re, subprocess, sys, tempfile
 from against_pytorch import ROOT, SHAPES, data
@@ -18,30 +18,20 @@ MORE_PASSES = 2
 
 
 def count(binary, directory, passes):
-    """Instructions of a run, all and by function."""
+    """Instructions of a run of this many passes."""
     manifest = json.loads((directory / "base.json").read_text())
     manifest["output"] = f"run-{passes}"
     manifest["train"]["epochs"] = passes
     (directory / f"{passes}.json").write_text(json.dumps(manifest))
-    counted = directory / f"counted-{passes}"
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counted}", binary, "run", str(directory / f"{passes}.json"), "--quiet"]
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={directory / 'counted'}", binary, "run", str(directory / f"{passes}.json"), "--quiet"]
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode != 0:
         sys.exit(ended.stdout + ended.stderr)
-    total = int(re.search(r"Collected : (\d+)", ended.stderr)[1])
-    return total, counted
+    return int(re.search(r"Collected : (\d+)", ended.stderr)[1])
 
 
-def by_function(counted):
-    listed = subprocess.run(["callgrind_annotate", "--threshold=99.9", str(counted)], capture_output=True, text=True, check=True).stdout
-    found = {}
-    for instructions, name in re.findall(r"^\s*([\d,]+) \(.*?\)\s+\S*?:(.*?)(?: \[.*)?$", listed, re.MULTILINE):
-        found[name] = found.get(name, 0) + int(instructions.replace(",", ""))
-    return found
-
-
-def step_of(name, steps, binary, has_functions):
-    """Instructions of a step of a shape, and those of the functions that have the most."""
+def step_of(name, steps, binary):
+    """Instructions of a step of a shape."""
     shape = SHAPES[name]
     shape.steps = steps
     with tempfile.TemporaryDirectory() as directory:
@@ -53,30 +43,21 @@ def step_of(name, steps, binary, has_functions):
             "train": {"batch_size": shape.batch, "validate_every": 0, "test": False, "loader_threads": 0},
         }
         (directory / "base.json").write_text(json.dumps(manifest))
-        (few, first), (many, second) = (count(binary, directory, passes) for passes in (1, 1 + MORE_PASSES))
-        counted = MORE_PASSES * steps
-        functions = []
-        if has_functions:
-            before = by_function(first)
-            each = {function: (count - before.get(function, 0)) // counted for function, count in by_function(second).items()}
-            functions = sorted(each.items(), key=lambda item: -item[1])[:25]
-        return (many - few) // counted, functions
+        few, many = (count(binary, directory, passes) for passes in (1, 1 + MORE_PASSES))
+        return (many - few) // (MORE_PASSES * steps)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/release/sconce")
     parser.add_argument("--shapes", type=lambda text: text.split(","), default=list(RECORDED))
-    parser.add_argument("--functions", action="store_true")
     arguments = parser.parse_args()
     above = []
     for name in arguments.shapes:
         steps, recorded = RECORDED.get(name, (1, None))
-        found, functions = step_of(name, steps, arguments.binary.resolve(), arguments.functions)
+        found = step_of(name, steps, arguments.binary.resolve())
         ratio = f", {found / recorded:.3f} of what is recorded" if recorded else ""
         print(f"a step of {name:10} {found:12,} instructions{ratio}", flush=True)
-        for function, instructions in functions:
-            print(f"    {instructions:12,} {function}")
         if recorded and found > 1.1 * recorded:
             above.append(name)
     if above:

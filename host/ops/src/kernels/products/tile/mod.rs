@@ -335,7 +335,7 @@ impl Product<'_, '_> {
 
 /// Computes each tile, with the number of rows as a constant, up to the maximum of the registers; calls `between` before each.
 ///
-/// Not a function that takes a closure: that would be compiled as one, which saves and loads everything at each tile.
+/// Not a function that takes a closure: the closure would become a function, too, and save and load everything at each tile.
 #[cfg(target_arch = "x86_64")]
 macro_rules! each_tile {
     ($self:ident, $registers:ty, $terms:ty, $between:ident, [$($count:literal)*], [$($more:literal)*]) => {
