@@ -4,8 +4,9 @@
 
 use std::error::Error;
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{CpuExtensions, FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{U8, U8x3};
+use fast_image_resize::{CpuExtensions, FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
 /// Width and height.
 const FROM: (u32, u32) = (131, 67);
@@ -21,26 +22,40 @@ fn kinds() -> Vec<CpuExtensions> {
 }
 
 /// Noise of this type, resized.
-fn resized(
+fn resized<P: PixelTrait>(
     vector_units: CpuExtensions,
-    pixels: PixelType,
     (width, height): (u32, u32),
     options: ResizeOptions,
 ) -> Result<Vec<u8>, Box<dyn Error>> {
-    let bytes = FROM.0 as usize * FROM.1 as usize * pixels.size();
-    let noise: Vec<u8> = (0..bytes as u32)
+    let bytes = |(width, height)| width as usize * height as usize * P::size();
+    let noise: Vec<u8> = (0..bytes(FROM) as u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
-    let from = ImageRef::new(FROM.0, FROM.1, &noise, pixels)?;
-    let mut to = Image::new(width, height, pixels);
+    let from = TypedImageRef::<P>::from_buffer(FROM.0, FROM.1, &noise)?;
+    let mut new = vec![0; bytes((width, height))];
+    let mut to = TypedImage::<P>::from_buffer(width, height, &mut new)?;
     let mut resizer = Resizer::new();
     #[expect(unsafe_code, reason = "it is how a kind is chosen")]
     // SAFETY: callers have seen that the processor has them.
     unsafe {
         resizer.set_cpu_extensions(vector_units);
     }
-    resizer.resize(&from, &mut to, &options)?;
-    Ok(to.into_vec())
+    resizer.resize_typed(&from, &mut to, &options)?;
+    Ok(new)
+}
+
+/// Compares every kind of vector unit with none.
+fn compare<P: PixelTrait>(size: (u32, u32), options: ResizeOptions) -> Result<(), Box<dyn Error>> {
+    let expected = resized::<P>(CpuExtensions::None, size, options)?;
+    for kind in kinds().into_iter().filter(CpuExtensions::is_supported) {
+        let found = resized::<P>(kind, size, options)?;
+        assert!(
+            found == expected,
+            "{size:?} of {:?} by {kind:?}",
+            P::pixel_type()
+        );
+    }
+    Ok(())
 }
 
 #[test]
@@ -57,13 +72,8 @@ fn every_kind_gives_the_bits_of_none() -> Result<(), Box<dyn Error>> {
     ];
     for size in sizes {
         for options in [all, all.fit_into_destination(None)] {
-            for pixels in [PixelType::U8, PixelType::U8x3] {
-                let expected = resized(CpuExtensions::None, pixels, size, options)?;
-                for kind in kinds().into_iter().filter(CpuExtensions::is_supported) {
-                    let found = resized(kind, pixels, size, options)?;
-                    assert!(found == expected, "{size:?} of {pixels:?} by {kind:?}");
-                }
-            }
+            compare::<U8>(size, options)?;
+            compare::<U8x3>(size, options)?;
         }
     }
     Ok(())
