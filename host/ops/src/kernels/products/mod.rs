@@ -4,6 +4,7 @@
 //! - `tile`: multiplication and transposition in registers, without packing
 //! - `few_rows`: multiplication of a few rows, as fast as the matrix is read
 //! - `words`: pairs of elements rounded to `bf16`, of which both matrices may consist
+//! - `prefetch`: cache lines of what is packed next
 //! - `blocked`: multiplication of large `f32` matrices by tiles of packed blocks
 
 mod blocked;
@@ -11,6 +12,7 @@ mod few_rows;
 mod gemm;
 mod matrix;
 mod outer;
+mod prefetch;
 mod tile;
 mod words;
 

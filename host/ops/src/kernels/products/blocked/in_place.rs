@@ -7,10 +7,10 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::prefetch::Prefetch;
 use super::{PackedRight, blocks, even_unit, tiles};
 use crate::kernels::memory::fill::SharedSlice;
 use crate::kernels::parallel::region;
+use crate::kernels::products::prefetch::Prefetch;
 use crate::kernels::products::tile::{
     Terms, multiply_panels, tile_columns, tile_rows, transpose_at,
 };
@@ -92,7 +92,7 @@ fn multiply_unit(
         };
         let mut ahead = Prefetch::of(weight, &next.0, &next.1, tiles(&target));
         let right = packed.from(depth.start);
-        multiply_panels(&target, depth.len(), left, right, || ahead.some());
+        multiply_panels(&target, depth.len(), left, right, &mut ahead);
     }
 }
 

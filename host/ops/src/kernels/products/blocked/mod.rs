@@ -5,7 +5,7 @@
 //! tiles read them: the left one into *strips*, as high as tiles, and the right one into *panels*, as wide (Goto and van
 //! de Geijn, 2008).
 //!
-//! **Parts.** `pack`: copies into strips and panels. `pairs`: those in pairs of elements rounded to `bf16` ([`Terms`]). `prefetch`: what is packed next. `in_place`: products of few rows,
+//! **Parts.** `pack`: copies into strips and panels. `pairs`: those in pairs of elements rounded to `bf16` ([`Terms`]). `in_place`: products of few rows,
 //! which need no strips. This file: how a product is divided.
 //!
 //! **Flow.** 1. The smaller matrix is packed by all threads, as all of them need all of it. 2. The target is divided along
@@ -20,7 +20,6 @@
 mod in_place;
 mod pack;
 mod pairs;
-mod prefetch;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -29,8 +28,7 @@ pub(crate) use in_place::{multiply_in_place, pays_in_place};
 pub(crate) use pack::PackedRight;
 use pack::{PackedLeft, pack_panels, pack_strips, strips_size};
 
-use prefetch::Prefetch;
-
+use super::prefetch::Prefetch;
 use super::tile::{Terms, multiply_strips, tile_columns, tile_rows};
 use crate::kernels::memory::fill::SharedSlice;
 use crate::kernels::parallel::region;
@@ -210,7 +208,7 @@ fn multiply_rows(
         let mut ahead = Prefetch::of(left, &next, &next_depth, tiles(&target));
         let right = right.from(depth.start);
         let depth = (depth.len(), terms);
-        multiply_strips(&target, depth, strips, right, || ahead.some());
+        multiply_strips(&target, depth, strips, right, &mut ahead);
         target.adds = true;
     }
 }
@@ -234,7 +232,7 @@ fn multiply_columns(
         let mut ahead = Prefetch::of(right, &next_depth, &next, tiles(&target));
         let left = left.from(depth.start);
         let depth = (depth.len(), terms);
-        multiply_strips(&target, depth, left, (panels, panel), || ahead.some());
+        multiply_strips(&target, depth, left, (panels, panel), &mut ahead);
         target.adds = true;
     }
 }

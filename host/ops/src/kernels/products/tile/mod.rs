@@ -16,6 +16,10 @@ pub(crate) use transpose::{
     BEYOND, transpose, transpose_at, transpose_strip, transpose_uninit, transpose_whole,
 };
 
+#[cfg(target_arch = "x86_64")]
+use registers::{Avx2, Avx512, EmulatedPairs, Multiplies, Pairs, Registers, Singles};
+
+use super::prefetch::Prefetch;
 use crate::kernels::TargetMatrix;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::{InstructionLevel, has_pairs, level};
@@ -157,7 +161,7 @@ pub(crate) fn multiply_tiles(
             target,
             adds: target.adds || first > 0,
         };
-        product.run(|| ());
+        product.run(&mut Prefetch::default());
     }
 }
 
@@ -165,13 +169,13 @@ pub(crate) fn multiply_tiles(
 /// [`tile_columns`]. The depth is a number of words, of which both consist.
 ///
 /// A strip has (depth, rows) and a panel (depth, columns), both without elements between them; `panel` is the stride from
-/// panel to panel. `between` is called before each tile.
+/// panel to panel. Some of what comes next is prefetched before each tile.
 pub(crate) fn multiply_strips(
     target: &TargetMatrix<'_, f32>,
     (depth, terms): (usize, Terms),
     left: &[f32],
     right: (&[f32], usize),
-    between: impl FnMut(),
+    ahead: &mut Prefetch<'_>,
 ) {
     assert!(
         target.rows * depth <= left.len(),
@@ -182,7 +186,7 @@ pub(crate) fn multiply_strips(
         row: 1,
         steps: (0, 0),
     };
-    multiply_by_panels(target, (depth, terms), (left, Some(depth)), right, between);
+    multiply_by_panels(target, (depth, terms), (left, Some(depth)), right, ahead);
 }
 
 /// As [`multiply_strips`], with a left matrix whose rows are read in place, contiguous along the depth.
@@ -191,13 +195,13 @@ pub(crate) fn multiply_panels(
     depth: usize,
     left: LeftMatrix<'_>,
     right: (&[f32], usize),
-    between: impl FnMut(),
+    ahead: &mut Prefetch<'_>,
 ) {
     let fits = left.steps == (0, 1)
         && target.rows.saturating_sub(1) * left.row + depth <= left.numbers.len();
     assert!(fits, "the matrices of a product in panels don't fit");
     let depth = (depth, Terms::Singles);
-    multiply_by_panels(target, depth, (left, None), right, between);
+    multiply_by_panels(target, depth, (left, None), right, ahead);
 }
 
 /// Multiplies a left matrix that fits the target, packed into strips or not, by panels.
@@ -206,7 +210,7 @@ fn multiply_by_panels(
     (depth, terms): (usize, Terms),
     (left, strips): (LeftMatrix<'_>, Option<usize>),
     (right, panel): (&[f32], usize),
-    between: impl FnMut(),
+    ahead: &mut Prefetch<'_>,
 ) {
     if target.rows == 0 || target.columns == 0 {
         return;
@@ -233,14 +237,13 @@ fn multiply_by_panels(
         target,
         adds: target.adds,
     };
-    product.run(between);
+    product.run(ahead);
 }
 
 /// Number of rows of the highest tile.
 pub(crate) fn tile_rows() -> usize {
     #[cfg(target_arch = "x86_64")]
     {
-        use registers::{Avx2, Avx512, Registers};
         if level() == InstructionLevel::Avx512 {
             Avx512::ROWS
         } else {
@@ -255,7 +258,6 @@ pub(crate) fn tile_rows() -> usize {
 pub(crate) fn tile_columns() -> usize {
     #[cfg(target_arch = "x86_64")]
     {
-        use registers::{Avx2, Avx512, Registers};
         if level() == InstructionLevel::Avx512 {
             2 * Avx512::LANES
         } else {
@@ -298,65 +300,83 @@ struct Product<'a, 'b> {
 }
 
 impl Product<'_, '_> {
-    /// Computes the product; the calling function has checked that it fits its memory. `between` is called before each
-    /// tile.
+    /// Computes the product; the calling function has checked that it fits its memory. Some of what is next is prefetched before each tile.
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "tiles take pointers")]
-    fn run(&self, between: impl FnMut()) {
-        use registers::{EmulatedPairs, Singles};
+    fn run(&self, ahead: &mut Prefetch<'_>) {
         match (level(), self.depth.terms) {
             // SAFETY: `level` gives this only where the processor has AVX-512, and the calling function has
             // checked that all reads and writes lie in their memory.
             (InstructionLevel::Avx512, Terms::Singles) => unsafe {
-                self.avx512::<Singles>(between);
+                self.avx512::<Singles>(ahead);
             },
             // SAFETY: the processor also has the instruction for pairs; as above.
             (InstructionLevel::Avx512, Terms::Pairs) if has_pairs() => unsafe {
-                self.avx512_pairs(between);
+                self.avx512_pairs::<Pairs>(ahead);
             },
             // SAFETY: as above.
             (InstructionLevel::Avx512, Terms::Pairs) => unsafe {
-                self.avx512::<EmulatedPairs>(between);
+                self.avx512::<EmulatedPairs>(ahead);
             },
             // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA, and the calling function has
             // checked that all reads and writes lie in their memory.
-            (_, Terms::Singles) if has_tiles() => unsafe { self.avx2::<Singles>(between) },
+            (_, Terms::Singles) if has_tiles() => unsafe { self.avx2::<Singles>(ahead) },
             // SAFETY: as above.
-            (_, Terms::Pairs) if has_tiles() => unsafe { self.avx2::<EmulatedPairs>(between) },
+            (_, Terms::Pairs) if has_tiles() => unsafe { self.avx2::<EmulatedPairs>(ahead) },
             _ => panic!("a product in tiles on a processor that has none"),
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn run(&self, _between: impl FnMut()) {
+    fn run(&self, _ahead: &mut Prefetch<'_>) {
         panic!("a product in tiles on a processor that has none");
     }
 }
 
-/// Computes each tile, with the number of rows as a constant, up to the maximum of the registers; calls `between` before each.
+/// Functions that compute tiles by the instructions of one kind of registers: all tiles of a product, and those of a panel two registers
+/// wide and one register wide, each with the number of rows as a constant, up to the most that the registers have room for.
 ///
-/// Not a function that takes a closure: the closure would become a function, too, and save and load everything at each tile.
+/// Functions of a panel are not inlined: in one function of all shapes, what the compiler does with each loop takes time for all of them. A
+/// tile is inlined, as no closure: it would save and load everything each time.
 #[cfg(target_arch = "x86_64")]
-macro_rules! each_tile {
-    ($self:ident, $registers:ty, $terms:ty, $between:ident, [$($count:literal)*], [$($more:literal)*]) => {
-        for panel in $self.panels::<$registers>() {
-            for rows in evenly($self.target.rows, panel.rows) {
-                $between();
+macro_rules! kernels_of_tiles {
+    ($registers:ident, $features:literal, $all:ident, $two:ident [$($rows:literal)*], $one:ident [$($more:literal)*]) => {
+        /// # Safety
+        ///
+        /// The processor has the instructions, and the product fits its memory.
+        #[target_feature(enable = $features)]
+        unsafe fn $all<T: Multiplies<$registers>>(&self, ahead: &mut Prefetch<'_>) {
+            for panel in self.panels::<$registers>() {
+                // SAFETY: by this function's contract; panels lie inside the product, and their columns fill as many registers.
+                unsafe {
+                    match panel.columns {
+                        Columns::Two => self.$two::<T, true>(&panel, ahead),
+                        Columns::PartOfTwo => self.$two::<T, false>(&panel, ahead),
+                        Columns::One => self.$one::<T, true>(&panel, ahead),
+                        Columns::PartOfOne => self.$one::<T, false>(&panel, ahead),
+                    }
+                }
+            }
+        }
+
+        kernels_of_tiles!($registers, $features, $two, 2 [$($rows)*]);
+        kernels_of_tiles!($registers, $features, $one, 1 [$($more)*]);
+    };
+    ($registers:ident, $features:literal, $name:ident, $wide:literal [$($rows:literal)*]) => {
+        /// # Safety
+        ///
+        /// The processor has the instructions; the panel lies inside the product, which fits its memory; with `WHOLE` its columns fill
+        /// the registers.
+        #[inline(never)]
+        #[target_feature(enable = $features)]
+        unsafe fn $name<T: Multiplies<$registers>, const WHOLE: bool>(&self, panel: &Panel, ahead: &mut Prefetch<'_>) {
+            for rows in evenly(self.target.rows, panel.rows) {
+                ahead.some();
                 let at = At { row: rows.start, ..panel.at };
-                match (rows.len(), panel.columns) {
+                match rows.len() {
                     $(
-                        // SAFETY: the calling function requires these registers' instructions and a product that fits its
-                        // memory; rows and panels lie inside it, and the columns fill two registers.
-                        ($count, Columns::Two) => unsafe { $self.tile::<$registers, $terms, $count, 2, true>(at) },
-                        // SAFETY: the calling function requires these registers' instructions and a product that fits its
-                        // memory; rows and panels lie inside it.
-                        ($count, Columns::PartOfTwo) => unsafe { $self.tile::<$registers, $terms, $count, 2, false>(at) },
-                    )*
-                    $(
-                        // SAFETY: as above; the columns fill one register.
-                        ($more, Columns::One) => unsafe { $self.tile::<$registers, $terms, $more, 1, true>(at) },
-                        // SAFETY: as above; the columns are part of one register.
-                        ($more, Columns::PartOfOne) => unsafe { $self.tile::<$registers, $terms, $more, 1, false>(at) },
+                        // SAFETY: by this function's contract; the rows lie inside the product.
+                        $rows => unsafe { self.tile::<$registers, T, $rows, $wide, WHOLE>(at) },
                     )*
                     _ => {}
                 }
@@ -424,39 +444,14 @@ struct Panel {
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "tiles take pointers")]
 impl Product<'_, '_> {
-    /// # Safety
-    ///
-    /// The processor has AVX-512, and the product fits its memory.
-    #[target_feature(enable = "avx512f")]
-    unsafe fn avx512<T: registers::Multiplies<registers::Avx512>>(
-        &self,
-        mut between: impl FnMut(),
-    ) {
-        use registers::Avx512;
-        each_tile!(self, Avx512, T, between, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
-    }
-
-    /// # Safety
-    ///
-    /// The processor has AVX-512 with the instruction for pairs of `bf16`, and the product fits its memory.
-    #[target_feature(enable = "avx512f,avx512bf16")]
-    unsafe fn avx512_pairs(&self, mut between: impl FnMut()) {
-        use registers::{Avx512, Pairs};
-        each_tile!(self, Avx512, Pairs, between, [1 2 3 4 5 6 7 8 9 10 11 12], [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
-    }
-
-    /// # Safety
-    ///
-    /// The processor has AVX2 and FMA, and the product fits its memory.
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn avx2<T: registers::Multiplies<registers::Avx2>>(&self, mut between: impl FnMut()) {
-        use registers::Avx2;
-        each_tile!(self, Avx2, T, between, [1 2 3 4 5 6], [1 2 3 4 5 6 7 8 9 10 11 12]);
-    }
+    kernels_of_tiles!(Avx2, "avx2,fma", avx2, avx2_two [1 2 3 4 5 6], avx2_one [1 2 3 4 5 6 7 8 9 10 11 12]);
+    kernels_of_tiles!(Avx512, "avx512f", avx512, avx512_two [1 2 3 4 5 6 7 8 9 10 11 12], avx512_one [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
+    // With the instruction for pairs of `bf16`.
+    kernels_of_tiles!(Avx512, "avx512f,avx512bf16", avx512_pairs, avx512_pairs_two [1 2 3 4 5 6 7 8 9 10 11 12], avx512_pairs_one [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]);
 
     /// Two registers of columns each, or one where those that are left fit in it.
     #[inline(always)]
-    fn panels<R: registers::Registers>(&self) -> impl Iterator<Item = Panel> {
+    fn panels<R: Registers>(&self) -> impl Iterator<Item = Panel> {
         let mut column = 0;
         std::iter::from_fn(move || {
             let left = self.target.columns - column;
@@ -491,8 +486,8 @@ impl Product<'_, '_> {
     #[inline(always)]
     unsafe fn tile<R, T, const ROWS: usize, const WIDE: usize, const WHOLE: bool>(&self, at: At)
     where
-        R: registers::Registers,
-        T: registers::Multiplies<R>,
+        R: Registers,
+        T: Multiplies<R>,
     {
         let (row_step, left_row) = (self.target.row_step, self.left.row);
         // SAFETY: by this function's contract the processor has the instructions, and all rows and columns lie in their
@@ -570,7 +565,7 @@ impl Product<'_, '_> {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "tiles take pointers")]
-unsafe fn load<R: registers::Registers, const WIDE: usize, const WHOLE: bool>(
+unsafe fn load<R: Registers, const WIDE: usize, const WHOLE: bool>(
     from: *const f32,
     masks: [R::Mask; WIDE],
 ) -> [R::Register; WIDE] {

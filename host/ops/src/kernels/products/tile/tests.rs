@@ -120,9 +120,9 @@ fn both_sets_of_instructions_give_the_same_bits() {
         // given.
         unsafe {
             if index == 0 {
-                product.avx512::<registers::Singles>(|| ());
+                product.avx512::<registers::Singles>(&mut Prefetch::default());
             } else {
-                product.avx2::<registers::Singles>(|| ());
+                product.avx2::<registers::Singles>(&mut Prefetch::default());
             }
         }
     }

@@ -7,12 +7,14 @@
 
 use std::ops::Range;
 
-use crate::kernels::{Matrix, prefetch};
+use super::matrix::Matrix;
+use crate::kernels::prefetch;
 
 /// Number of `f32` in a cache line.
 const LINE: usize = 16;
 
-/// The cache lines of some rows and columns of a matrix, to be prefetched in small numbers.
+/// The cache lines of some rows and columns of a matrix, to be prefetched in small numbers; by default none.
+#[derive(Default)]
 pub(super) struct Prefetch<'a> {
     numbers: &'a [f32],
     /// First element, number of elements and stride of the contiguous runs.
