@@ -15,6 +15,10 @@ const LINE: usize = 16;
 
 /// The cache lines of some rows and columns of a matrix, to be prefetched in small numbers; by default none.
 #[derive(Default)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "there are no tiles")
+)]
 pub(super) struct Prefetch<'a> {
     numbers: &'a [f32],
     /// First element, number of elements and stride of the contiguous runs.
@@ -59,6 +63,10 @@ impl<'a> Prefetch<'a> {
     }
 
     /// Prefetches the next few lines, if any are left.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "there are no tiles")
+    )]
     pub(super) fn some(&mut self) {
         for _ in 0..self.at_once {
             let (run, element) = self.next;
