@@ -2,11 +2,14 @@
 their last losses, bf16 over f32, beside those of PyTorch's autocast. The mean over the seeds is what counts: a single seed's ratio is noise
 of some percent.
 
-usage: tests/bf16_training.py IMAGES LABELS TEXT [--seeds 1,2,3,4,5] [--tasks mlp,convnet,gpt,resnet] [--sides ours,torch] [--binary FILE]
+usage: tests/bf16_training.py IMAGES LABELS TEXT [--seeds 1,2,3,4,5] [--tasks mlp,convnet,gpt,resnet] [--sides ours,torch,rounded]
+                              [--binary FILE]
+The side `rounded` is `torch` with autocast's products and convolutions computed in f32 of the same rounded operands, and rounded after: for
+processors without instructions for bf16, where PyTorch's own take 5 to 7 times as long.
 IMAGES, LABELS: MNIST's 10,000 test images, IDX; TEXT: any long text. Ours needs numpy for the generated images of `resnet`: ten patterns
 in noise, 16 × 16 pixels.
 """
-import argparse, csv, json, pathlib, statistics, subprocess, tempfile
+import argparse, contextlib, csv, functools, json, pathlib, statistics, subprocess, tempfile
 import other_shapes
 from other_shapes import conv, layer, sequence
 
@@ -76,7 +79,28 @@ def arrays(data):
     return (x[:first], y[:first]), (x[first:], y[first:])
 
 
-def theirs(name, data, seed, is_narrow, arguments):
+def rounded():
+    """Has operations on bf16 computed in f32 while it is entered, forward and backward, with the result rounded: what their instructions do."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    def cast(values, to):
+        if isinstance(values, (tuple, list)):
+            return type(values)(cast(value, to) for value in values)
+        is_float = isinstance(values, torch.Tensor) and values.is_floating_point()
+        return values.to(to) if is_float else values
+
+    class Rounded(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            is_narrow = any(isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16 for value in args)
+            if not is_narrow or operation.overloadpacket.__name__ not in ("convolution", "convolution_backward", "mm", "addmm", "bmm"):
+                return operation(*args, **kwargs or {})
+            return cast(operation(*cast(args, torch.float32), **kwargs or {}), torch.bfloat16)
+
+    return Rounded()
+
+
+def theirs(name, data, seed, is_narrow, arguments, mode=contextlib.nullcontext):
     """The last training and validation loss in PyTorch, under autocast to bf16 or in f32."""
     import torch
     import torch.nn.functional as F
@@ -94,6 +118,15 @@ def theirs(name, data, seed, is_narrow, arguments):
             outputs = network(x)
         return F.cross_entropy(outputs.float(), y.flatten())
 
+    with mode():
+        return train(network, optimizer, loss_of, (x, y), held_out, epochs, batch)
+
+
+def train(network, optimizer, loss_of, data, held_out, epochs, batch):
+    """The mean loss of the last epoch, and the validation loss after it."""
+    import torch
+
+    x, y = data
     for _ in range(epochs):
         network.train()
         order, losses = torch.randperm(len(x)), []
@@ -126,7 +159,7 @@ def main():
         for name in arguments.tasks:
             data = data_of(name, arguments, pathlib.Path(place))
             for side in arguments.sides:
-                losses = ours if side == "ours" else theirs
+                losses = {"ours": ours, "torch": theirs, "rounded": functools.partial(theirs, mode=rounded)}[side]
                 pairs = [[losses(name, data, seed, is_narrow, arguments) for is_narrow in (False, True)] for seed in arguments.seeds]
                 of = lambda phase: [100 * (bf16[phase] / f32[phase] - 1) for f32, bf16 in pairs]
                 train, val = of(0), of(1)
