@@ -2,7 +2,10 @@
 //!
 //! Where windows begin `stride` elements apart, inputs of the same phase, one beside the other, are seen by the same taps from windows side
 //! by side. So the gradient of a row of them is one product, without what the padding would get: the windows that see them are stretches of
-//! the outputs' gradient, whose lines have zeros where there are no windows.
+//! the outputs' gradient, whose lines have zeros where there are no windows. Where many of these would be multiplied, as by a large kernel
+//! without padding, a row is several products, each with the taps that see some of its inputs.
+
+use std::ops::Range;
 
 use super::Direct;
 use super::phases::{Phase, Side};
@@ -18,6 +21,9 @@ use crate::operations::conv::sizes::Conv;
 /// Bytes of a panel up to which it is processed at once: half of a core's L1 cache. Beyond, each row of taps is a multiplication of its own,
 /// added to the ones before.
 const NEAR: usize = 24 << 10;
+
+/// Rows of a product that are computed as fast, each, as more of them.
+const ROWS: usize = 4;
 
 impl Direct {
     /// Computes the gradient of the input alone from that of the outputs, and adds a bias to it for each input channel: the outputs of a
@@ -56,7 +62,7 @@ impl Direct {
 pub(in crate::operations::conv) struct InputGradient<'a> {
     direct: &'a Direct,
     down: Vec<Phase>,
-    across: Vec<Phase>,
+    across: Vec<Across>,
     /// Windows before the first that a line of the outputs' gradient has room for.
     before: usize,
     /// Windows in a line, with those that there aren't.
@@ -64,6 +70,53 @@ pub(in crate::operations::conv) struct InputGradient<'a> {
     /// For each group, each phase down and across, and each panel of inputs: for each tap, the last first, and each output, or word of
     /// outputs, a line of [`PANEL`] inputs.
     weight: Vec<f32>,
+}
+
+/// A phase of columns, and the stretches of its elements that are a product each.
+struct Across {
+    phase: Phase,
+    stretches: Vec<Stretch>,
+}
+
+/// Elements of a phase, and all taps that see any of them.
+#[derive(Debug, PartialEq, Eq)]
+struct Stretch {
+    elements: Range<usize>,
+    taps: Range<usize>,
+}
+
+impl Across {
+    /// A phase over this many windows, whose elements some tap sees.
+    fn new(phase: Phase, windows: usize) -> Across {
+        let divided = |count: usize| -> Vec<Stretch> {
+            let of = |elements: Range<usize>| {
+                let seen = elements
+                    .clone()
+                    .map(|element| phase.taps_of(element, windows));
+                let seen = seen.filter(|taps| !taps.is_empty());
+                let taps =
+                    seen.reduce(|all, taps| all.start.min(taps.start)..all.end.max(taps.end));
+                // Where there is none, the first sees zeros.
+                let taps = taps.unwrap_or(0..phase.taps.min(1));
+                Stretch { elements, taps }
+            };
+            let place = |index: usize| index * phase.count / count;
+            (0..count)
+                .map(|index| of(place(index)..place(index + 1)))
+                .collect()
+        };
+        let work = |stretches: &[Stretch]| -> usize {
+            let each = |stretch: &Stretch| stretch.elements.len() * stretch.taps.len();
+            stretches.iter().map(each).sum()
+        };
+        let (whole, parts) = (divided(1), divided((phase.count / ROWS).max(1)));
+        let stretches = if work(&parts) * 10 <= work(&whole) * 9 {
+            parts
+        } else {
+            whole
+        };
+        Across { phase, stretches }
+    }
 }
 
 /// A thread's scratch memory.
@@ -96,20 +149,23 @@ impl<'a> InputGradient<'a> {
         let down = side(image.height, kernel.0, stride.0, padding.0, dilation.0).phases();
         let across = side(image.width, kernel.1, stride.1, padding.1, dilation.1).phases();
         let (down, across): (Vec<Phase>, Vec<Phase>) = (down.collect(), across.collect());
+        let weight = packed(direct, (&down, &across), weight);
+        let weight = panels_in_words(weight, direct.outputs, direct.terms);
         let seen = || across.iter().filter(|phase| phase.taps > 0);
         let first = seen().map(|phase| phase.window(0, phase.taps - 1)).min();
         let last = seen().map(|phase| phase.window(phase.count - 1, 0)).max();
         let before = (-first.unwrap_or(0)).max(0).cast_unsigned();
         let end = (last.unwrap_or(0) + 1).max(0).cast_unsigned();
-        let weight = packed(direct, (&down, &across), weight);
-        let weight = panels_in_words(weight, direct.outputs, direct.terms);
+        let across = across.into_iter();
         InputGradient {
             before,
             line: before + end.max(image.columns),
             weight,
             direct,
             down,
-            across,
+            across: across
+                .map(|phase| Across::new(phase, image.columns))
+                .collect(),
         }
     }
 
@@ -122,7 +178,8 @@ impl<'a> InputGradient<'a> {
     pub(in crate::operations::conv) fn products(&self) -> usize {
         let image = self.direct.conv.image;
         let panels = self.direct.channels().div_ceil(PANEL);
-        image.height * self.across.len() * panels
+        let stretches = self.across.iter().map(|across| across.stretches.len());
+        image.height * stretches.sum::<usize>() * panels
     }
 
     /// Computes it, channels last, while it prefetches what comes next, from the gradient of the outputs of one image and group, (windows, outputs).
@@ -147,11 +204,11 @@ impl<'a> InputGradient<'a> {
         let mut weight = &self.weight[group * all..][..all];
         for down in &self.down {
             for across in &self.across {
-                let each = down.taps * across.taps * outputs * PANEL;
+                let each = down.taps * across.phase.taps * outputs * PANEL;
                 let (own, others) = weight.split_at(panels * each);
                 weight = others;
                 if each == 0 {
-                    self.clear(down, across, gradient);
+                    self.clear(down, &across.phase, gradient);
                     continue;
                 }
                 for (panel, own) in own.chunks_exact(each).enumerate() {
@@ -208,7 +265,7 @@ impl<'a> InputGradient<'a> {
     /// The gradient of the inputs of a phase and a panel, from its first channel on.
     fn of_phase(
         &self,
-        (down, across): (&Phase, &Phase),
+        (down, Across { phase, stretches }): (&Phase, &Across),
         (lines, weight): (&[f32], &[f32]),
         channel: usize,
         gradient: &mut [f32],
@@ -217,9 +274,8 @@ impl<'a> InputGradient<'a> {
         let image = self.direct.conv.image;
         let (channels, outputs) = (self.direct.channels(), self.outputs());
         let line = self.line * outputs;
-        let inner = across.taps * outputs;
-        let first = across.window(0, across.taps - 1) + self.before.cast_signed();
-        let start = first.cast_unsigned() * outputs;
+        let of_tap = outputs * PANEL;
+        let step = image.window.stride.1 * channels;
         let at_once = if size_of_val(weight) <= NEAR {
             down.taps
         } else {
@@ -230,40 +286,49 @@ impl<'a> InputGradient<'a> {
                 let row = self.row(down, element);
                 let seen = down.taps_of(element, image.rows);
                 if seen.is_empty() {
-                    self.clear_row(row, across, gradient);
+                    self.clear_row(row, phase, gradient);
                     continue;
                 }
                 let taps = seen.start.max(chunk)..seen.end.min(chunk + at_once);
                 if taps.is_empty() {
                     continue;
                 }
-                ahead.some();
-                // The last tap is of the first row of windows.
+                // The last tap is of the first row of windows, and of the first of them.
                 let window = down.window(element, taps.end - 1).cast_unsigned();
-                let left = LeftMatrix {
-                    numbers: &lines[window * line + start..],
-                    row: outputs,
-                    steps: (down.window_step() * line, 1),
-                };
-                let right = Right {
-                    numbers: &weight[(down.taps - taps.end) * inner * PANEL..],
-                    panel: 0,
-                    steps: (inner * PANEL, PANEL),
-                };
-                let depth = Depth {
-                    outer: taps.len(),
-                    inner,
-                    terms: self.direct.terms,
-                };
-                let place = (row * image.width + across.first) * channels + channel;
-                let count = PANEL.min(channels - channel);
-                let (target, step) = (&mut gradient[place..], image.window.stride.1 * channels);
-                let mut target = if seen.start < taps.start {
-                    TargetMatrix::adding_with_step(target, across.count, count, step)
-                } else {
-                    TargetMatrix::replacing_with_step(target, across.count, count, step)
-                };
-                multiply_tiles(&mut target, depth, left, right);
+                for Stretch {
+                    elements,
+                    taps: own,
+                } in stretches
+                {
+                    ahead.some();
+                    let first =
+                        phase.window(elements.start, own.end - 1) + self.before.cast_signed();
+                    let left = LeftMatrix {
+                        numbers: &lines[window * line + first.cast_unsigned() * outputs..],
+                        row: outputs,
+                        steps: (down.window_step() * line, 1),
+                    };
+                    let skipped = (down.taps - taps.end) * phase.taps + phase.taps - own.end;
+                    let right = Right {
+                        numbers: &weight[skipped * of_tap..],
+                        panel: 0,
+                        steps: (phase.taps * of_tap, PANEL),
+                    };
+                    let depth = Depth {
+                        outer: taps.len(),
+                        inner: own.len() * outputs,
+                        terms: self.direct.terms,
+                    };
+                    let column = phase.first + elements.start * image.window.stride.1;
+                    let target = &mut gradient[(row * image.width + column) * channels + channel..];
+                    let (rows, count) = (elements.len(), PANEL.min(channels - channel));
+                    let mut target = if seen.start < taps.start {
+                        TargetMatrix::adding_with_step(target, rows, count, step)
+                    } else {
+                        TargetMatrix::replacing_with_step(target, rows, count, step)
+                    };
+                    multiply_tiles(&mut target, depth, left, right);
+                }
             }
         }
     }
@@ -312,4 +377,37 @@ fn packed(direct: &Direct, (down, across): (&[Phase], &[Phase]), weight: &[f32])
             packed.finish()
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretches(image: usize, kernel: usize, padding: usize) -> Vec<Stretch> {
+        let side = Side {
+            image,
+            kernel,
+            stride: 1,
+            padding,
+            dilation: 1,
+        };
+        let windows = image + 2 * padding - kernel + 1;
+        let phases = side.phases();
+        phases
+            .flat_map(|phase| Across::new(phase, windows).stretches)
+            .collect()
+    }
+
+    #[test]
+    fn a_row_is_divided_where_a_large_part_would_be_products_with_zeros() {
+        let stretch = |elements, taps| Stretch { elements, taps };
+        let divided = [
+            stretch(0..4, 0..4),
+            stretch(4..8, 0..5),
+            stretch(8..12, 1..5),
+        ];
+        assert_eq!(stretches(12, 5, 0), divided);
+        assert_eq!(stretches(32, 3, 0), [stretch(0..32, 0..3)]);
+        assert_eq!(stretches(12, 5, 2), [stretch(0..12, 0..5)]);
+    }
 }
