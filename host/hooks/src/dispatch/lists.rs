@@ -45,18 +45,7 @@ impl Lists {
 
     #[inline]
     pub(super) fn at(&self, point: Point, phase: Phase) -> &[Slot] {
-        self.list(Lists::index(point, phase))
-    }
-
-    /// Index of the list of a point and a phase.
-    #[inline]
-    pub(super) fn index(point: Point, phase: Phase) -> usize {
-        point.number() as usize * Phase::ALL.len() + phase.number() as usize
-    }
-
-    /// Returns the list with this index.
-    #[inline]
-    pub(super) fn list(&self, index: usize) -> &[Slot] {
+        let index = point.number() as usize * Phase::ALL.len() + phase.number() as usize;
         self.lists.get(index).map_or(&[], Vec::as_slice)
     }
 }

@@ -52,7 +52,6 @@ pub use times::HookTimes;
 use walk::Stop;
 
 use crate::bridge::BridgeState;
-use crate::faults;
 use crate::hook_id::HookId;
 use crate::plugin::entry_error::EntryError;
 use sconce_manifest::{OnCrash, OnError};
@@ -121,7 +120,7 @@ impl Dispatcher {
         if self.lists.at(point, position.phase).is_empty() {
             return Ok(());
         }
-        self.call_all(point, position, shared)
+        self.call_all(point, position, shared, None)
     }
 
     /// Calls every hook of a point, even after faults, and returns all faults that end the run.
@@ -132,60 +131,61 @@ impl Dispatcher {
         shared: &BridgeState<'_>,
     ) -> Vec<HookFault> {
         let mut faults = Vec::new();
-        let mut from = 0;
-        while let Some((index, fault)) = self.call_from(from, point, position, shared) {
-            faults.push(*fault);
-            from = index + 1;
-        }
+        let last = self.call_all(point, position, shared, Some(&mut faults));
+        faults.extend(last.err().map(|fault| *fault));
         faults
     }
 
+    /// Calls the hooks of a point. A fault that ends the run is returned and ends the calls, or they go on and it is added to `faults`.
     fn call_all(
         &mut self,
         point: Point,
         position: &Position,
         shared: &BridgeState<'_>,
+        faults: Option<&mut Vec<HookFault>>,
     ) -> Result<(), Box<HookFault>> {
-        match self.call_from(0, point, position, shared) {
-            Some((_, fault)) => Err(fault),
-            None => Ok(()),
-        }
-    }
-
-    /// Calls the hooks of a point from index `from` of its list, until the first fault that ends the
-    /// run.
-    fn call_from(
-        &mut self,
-        from: usize,
-        point: Point,
-        position: &Position,
-        shared: &BridgeState<'_>,
-    ) -> Option<(usize, Box<HookFault>)> {
-        let phase = position.phase;
-        shared.enter(Some(point), phase);
+        shared.enter(Some(point), position.phase);
         position.show_in(&mut self.view);
         self.view.context = shared.context();
         self.view.point = point.number();
-        let trail = shared.trail;
-        let copies = faults::mark();
-        trail.at(point, position);
-        let number = Lists::index(point, phase);
-        let mut index = from;
-        let mut left = None;
-        while let Some(stop) = self.walk((number, index), point, position, shared, copies) {
+        shared.trail.at(point, position);
+        let result = match self.walk(0, point, position, shared) {
+            Some(stop) => self.go_on(stop, point, position, shared, faults),
+            None => Ok(()),
+        };
+        shared.trail.end();
+        if shared.has_host_copies() {
+            return self.end_point(position, shared, result);
+        }
+        result
+    }
+
+    /// Goes on with the calls of a point after one after which something is to be done. A function of its own, so that the others don't keep
+    /// what it needs.
+    #[cold]
+    #[inline(never)]
+    fn go_on(
+        &mut self,
+        stop: Stop,
+        point: Point,
+        position: &Position,
+        shared: &BridgeState<'_>,
+        mut faults: Option<&mut Vec<HookFault>>,
+    ) -> Result<(), Box<HookFault>> {
+        let mut next = Some(stop);
+        while let Some(stop) = next {
             let (stays, fault) = self.after_stop(&stop, position, shared);
             if let Some(fault) = fault {
-                left = Some((stop.index, fault));
-                break;
+                match &mut faults {
+                    Some(faults) => faults.push(*fault),
+                    None => return Err(fault),
+                }
             }
             // The successor of a hook that was removed has its index.
-            index = stop.index + usize::from(stays);
+            let index = stop.index + usize::from(stays);
+            next = self.walk(index, point, position, shared);
         }
-        trail.end();
-        if shared.has_host_copies() {
-            return self.end_point(position, shared, left);
-        }
-        left
+        Ok(())
     }
 
     /// Ends a mount point at which hooks saw copies of a device's tensors.
@@ -195,15 +195,15 @@ impl Dispatcher {
         &mut self,
         position: &Position,
         shared: &BridgeState<'_>,
-        left: Option<(usize, Box<HookFault>)>,
-    ) -> Option<(usize, Box<HookFault>)> {
+        result: Result<(), Box<HookFault>>,
+    ) -> Result<(), Box<HookFault>> {
         let Err((hook, error)) = self.end_copies(shared) else {
-            return left;
+            return result;
         };
         let spec = hook.and_then(|hook| self.hook(hook)).map(|hook| &hook.spec);
         let fault = HookFault::new(spec, self.event(position), error);
         // All hooks of the point have been called, or the one before has ended the run.
-        left.or(Some((usize::MAX - 1, Box::new(fault))))
+        result.and(Err(Box::new(fault)))
     }
 
     /// Copies what hooks have written to copies of a device's tensors to the device, and adds the costs of all copies to the
@@ -291,8 +291,6 @@ impl Dispatcher {
     }
 
     /// Does what is due after a call; returns whether the hook stays in its lists, and a fault that ends the run.
-    #[cold]
-    #[inline(never)]
     fn after_stop(
         &mut self,
         stop: &Stop,

@@ -6,7 +6,7 @@ use sconce_plugin_api::Point;
 use super::times::{Begin, HookTimes};
 use super::{Dispatcher, LoadedHook, is_due};
 use crate::bridge::BridgeState;
-use crate::faults::Mark;
+use crate::faults;
 use crate::hook_id::HookId;
 
 /// A call after which something is to be done: it was timed, failed, left a message, or changed the floating-point mode.
@@ -19,17 +19,21 @@ pub(super) struct Stop {
 }
 
 impl Dispatcher {
-    /// Calls the hooks of list `number` from `first` on, until one after which something is to be done.
-    #[inline]
+    /// Calls the hooks of a point's list from `first` on, until one after which something is to be done.
+    #[expect(
+        clippy::inline_always,
+        reason = "as a function of its own it costs 37 instructions more at a mount point"
+    )]
+    #[inline(always)]
     pub(super) fn walk(
         &mut self,
-        (number, first): (usize, usize),
+        first: usize,
         point: Point,
         position: &Position,
         shared: &BridgeState<'_>,
-        copies: Mark,
     ) -> Option<Stop> {
-        let slots = self.lists.list(number).get(first..)?;
+        let copies = faults::mark();
+        let slots = self.lists.at(point, position.phase).get(first..)?;
         for (distance, slot) in slots.iter().enumerate() {
             if slot.is_filtered {
                 let hook: Option<&LoadedHook> = self.hooks.get(slot.hook.position());

@@ -123,4 +123,4 @@ mod imp {
     }
 }
 
-pub(crate) use imp::{Mark, Origin, mark, watch};
+pub(crate) use imp::{Origin, mark, watch};

@@ -61,7 +61,7 @@ use candle_core::Tensor;
 
 pub use crash::CORE as CORE_VARIABLE;
 pub use expected::expect_exit;
-pub(crate) use fork::{Mark, Origin, mark};
+pub(crate) use fork::{Origin, mark};
 pub use leaving::{end_hung, leave};
 #[cfg(target_os = "linux")]
 pub(crate) use lost_pages::WatchedRange;

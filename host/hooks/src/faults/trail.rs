@@ -138,7 +138,8 @@ impl Trail {
     #[inline]
     fn enter_entry(&self, entry: u64) {
         let entries = self.entries.load(Ordering::Relaxed);
-        self.entries.store(entries + 1, Ordering::Relaxed);
+        self.entries
+            .store(entries.wrapping_add(1), Ordering::Relaxed);
         self.entry.store(entry, Ordering::Relaxed);
     }
 
