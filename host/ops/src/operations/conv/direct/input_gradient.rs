@@ -86,7 +86,7 @@ struct Stretch {
 }
 
 impl Across {
-    /// A phase over this many windows, whose elements some tap sees.
+    /// Of a phase under this many windows.
     fn new(phase: Phase, windows: usize) -> Across {
         let divided = |count: usize| -> Vec<Stretch> {
             let of = |elements: Range<usize>| {
