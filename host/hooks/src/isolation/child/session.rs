@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -14,7 +15,8 @@ use super::super::message::{Ask, LentTensor, Posted, Reply, Return, Word};
 
 /// The child's end of the channel, and the call in progress.
 pub(super) struct Session {
-    pub(super) channel: Channel,
+    /// Never dropped: it lasts as long as the process, and a hook may have closed its descriptors, which must not be closed twice.
+    pub(super) channel: ManuallyDrop<Channel>,
     /// The order in progress; prefetched answers are parts of it.
     order: Rc<Vec<u8>>,
     incoming: Vec<u8>,
@@ -71,7 +73,7 @@ pub(super) fn with<R>(function: impl FnOnce(&mut Session) -> R) -> Option<R> {
 pub(super) fn begin(channel: Channel) {
     SESSION.with(|session| {
         *session.borrow_mut() = Some(Session {
-            channel,
+            channel: ManuallyDrop::new(channel),
             order: Rc::default(),
             incoming: Vec::new(),
             outgoing: Vec::new(),
