@@ -174,14 +174,15 @@ impl Dispatcher {
     ) -> Result<(), Box<HookFault>> {
         let mut next = Some(stop);
         while let Some(stop) = next {
-            let (stays, fault) = self.after_stop(&stop, position, shared);
-            if let Some(fault) = fault {
+            if let Some(fault) = self.after_stop(&stop, position, shared) {
                 match &mut faults {
                     Some(faults) => faults.push(*fault),
                     None => return Err(fault),
                 }
             }
             // The successor of a hook that was removed has its index.
+            let there = self.lists.at(point, position.phase).get(stop.index);
+            let stays = there.is_some_and(|slot| slot.hook == stop.hook);
             let index = stop.index + usize::from(stays);
             next = self.walk(index, point, position, shared);
         }
@@ -290,13 +291,13 @@ impl Dispatcher {
         })
     }
 
-    /// Does what is due after a call; returns whether the hook stays in its lists, and a fault that ends the run.
+    /// Does what is due after a call; returns a fault that ends the run.
     fn after_stop(
         &mut self,
         stop: &Stop,
         position: &Position,
         shared: &BridgeState<'_>,
-    ) -> (bool, Option<Box<HookFault>>) {
+    ) -> Option<Box<HookFault>> {
         let Stop {
             hook: id, status, ..
         } = *stop;
@@ -311,13 +312,10 @@ impl Dispatcher {
             if !self.error.message.is_empty() {
                 self.error = ErrorAbi::new();
             }
-            return (true, None);
+            return None;
         }
         let fault = self.fault(id, status, position);
-        let fault = self.judge(id, fault, shared).map(Box::new);
-        let hook = self.hooks.get_mut(id.position());
-        let stays = !hook.is_some_and(|hook| hook.is_out() || hook.instance.has_ended());
-        (stays, fault)
+        self.judge(id, fault, shared).map(Box::new)
     }
 
     /// Reads again to what process-wide state every call must return: at the start of a run, for which signals have got their

@@ -162,11 +162,6 @@ impl HookInstance {
         }
     }
 
-    /// Whether it was in another process, which has ended.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.other_process().is_some_and(|hook| hook.has_ended())
-    }
-
     /// What there is to know of a hook in another process.
     pub fn other_process(&mut self) -> Option<&mut (dyn HookApart + 'static)> {
         let apart = self.apart.filter(|_| !self.abi.instance.is_null())?;
