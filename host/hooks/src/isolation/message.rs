@@ -5,8 +5,39 @@
 
 use std::borrow::Cow;
 
+use postcard::ser_flavors::Flavor;
 use sconce_plugin_api::ext::{Answer, HostCall, Refusal, Travels};
 use serde::{Deserialize, Serialize};
+
+/// Appends a message, or what a message ends with.
+///
+/// # Errors
+///
+/// If its type has no form in this format, which none of this module's lacks. `bytes` may end with a part of it then.
+pub(super) fn append(value: &impl Serialize, bytes: &mut Vec<u8>) -> postcard::Result<()> {
+    postcard::serialize_with_flavor(value, Appended(bytes))
+}
+
+/// Bytes to which more are appended: those of a text, or of a number, at a time. (`postcard::to_extend` appends each byte for itself.)
+struct Appended<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Appended<'_> {
+    type Output = ();
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
 
 /// What the parent wants; the child answers with [`Word`]s, the last of which is [`Word::Return`].
 #[derive(Debug, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use sconce_plugin_api::abi::{Status, TextAbi};
 use sconce_plugin_api::ext::Refusal;
 
 use super::super::channel::{Bump, Channel};
-use super::super::message::{Ask, LentTensor, Posted, Reply, Return, Word};
+use super::super::message::{Ask, LentTensor, Posted, Reply, Return, Word, append};
 
 /// The child's end of the channel, and the call in progress.
 pub(super) struct Session {
@@ -158,8 +158,7 @@ impl Session {
         };
         self.outgoing.clear();
         let word = Word::Ask(ask.clone(), posted);
-        self.outgoing = postcard::to_extend(&word, std::mem::take(&mut self.outgoing))
-            .map_err(io::Error::other)?;
+        append(&word, &mut self.outgoing).map_err(io::Error::other)?;
         self.posted.clear();
         self.posted_count = 0;
         self.channel.send(&self.outgoing)?;
@@ -175,8 +174,7 @@ impl Session {
             return Ok(None);
         }
         self.outgoing.clear();
-        self.outgoing = postcard::to_extend(ask, std::mem::take(&mut self.outgoing))
-            .map_err(io::Error::other)?;
+        append(ask, &mut self.outgoing).map_err(io::Error::other)?;
         let order = &self.order;
         let is_it = |answer: &PrefetchedAnswer| {
             order.get(answer.question.clone()) == Some(&self.outgoing[..])
@@ -200,11 +198,8 @@ impl Session {
             self.prefetched.clear();
         }
         let length = self.posted.len();
-        match postcard::to_extend(ask, std::mem::take(&mut self.posted)) {
-            Ok(posted) => {
-                self.posted = posted;
-                self.posted_count += 1;
-            }
+        match append(ask, &mut self.posted) {
+            Ok(()) => self.posted_count += 1,
             Err(_) => self.posted.truncate(length),
         }
     }
@@ -229,8 +224,7 @@ impl Session {
             bytes,
         });
         self.outgoing.clear();
-        self.outgoing = postcard::to_extend(&word, std::mem::take(&mut self.outgoing))
-            .map_err(io::Error::other)?;
+        append(&word, &mut self.outgoing).map_err(io::Error::other)?;
         self.channel.send(&self.outgoing)
     }
 

@@ -9,7 +9,7 @@ use sconce_plugin_api::ext::{HostCall, Level, Log, Ranks, Refusal, Threads};
 use sconce_plugin_api::{Phase, Point};
 
 use super::super::ending::Ending;
-use super::super::message::{Ask, Call, Create, Order, Posted, Reply, Word};
+use super::super::message::{Ask, Call, Create, Order, Posted, Reply, Word, append};
 use super::borrowed::BorrowedTensors;
 use super::crash_report::{self, Scene};
 use super::payload::payload;
@@ -263,13 +263,14 @@ impl Proxy {
         let host = unsafe { state_of(context) };
         let mut message = std::mem::take(&mut self.outgoing);
         message.clear();
-        message = postcard::to_extend(order, message).map_err(|error| confused(&error))?;
+        append(order, &mut message).map_err(|error| confused(&error))?;
         let place = match order {
             Order::Call(call) => Some((call.point, call.phase)),
             _ => None,
         };
         if let Some(place) = place {
-            message = self.with_prefetched(place, message, host);
+            self.append_prefetched(place, &mut message, host)
+                .map_err(|error| confused(&error))?;
         }
         let mut limit = self.limit;
         let process = self.process.as_mut().ok_or_else(|| confused(GONE))?;
@@ -286,8 +287,8 @@ impl Proxy {
                     let asked = Instant::now();
                     let waits_for_others =
                         matches!(ask, Ask::Gather(_) | Ask::Host(HostCall::Forward(_)));
-                    message = match host {
-                        None => unavailable(message),
+                    let answered = match host {
+                        None => refuse(&mut message),
                         Some(host) => {
                             let mut server = Server {
                                 host,
@@ -295,9 +296,10 @@ impl Proxy {
                                 borrowed: &mut self.borrowed,
                             };
                             take_posted(&mut server, posted)?;
-                            server.answer(&ask, message)
+                            server.answer(&ask, &mut message)
                         }
                     };
+                    answered.map_err(|error| confused(&error))?;
                     if waits_for_others {
                         // The time of other ranks, and of the model, is not the hook's.
                         limit = limit.map(|limit| limit.saturating_add(asked.elapsed()));
@@ -345,14 +347,14 @@ impl Proxy {
     }
 
     /// Appends the prefetched answers of a mount point to an order.
-    fn with_prefetched(
+    fn append_prefetched(
         &mut self,
         place: (u32, u32),
-        mut message: Vec<u8>,
+        message: &mut Vec<u8>,
         host: Option<&BridgeState<'_>>,
-    ) -> Vec<u8> {
+    ) -> postcard::Result<()> {
         let (Some(process), Some(host)) = (&self.process, host) else {
-            return message;
+            return Ok(());
         };
         let mut server = Server {
             host,
@@ -362,10 +364,10 @@ impl Proxy {
         for question in self.prefetched.at(place) {
             if let Ok(ask) = postcard::from_bytes(question) {
                 message.extend_from_slice(question);
-                message = server.answer(&ask, message);
+                server.answer(&ask, message)?;
             }
         }
-        message
+        Ok(())
     }
 
     /// Logs what the process has printed.
@@ -478,10 +480,10 @@ pub(super) fn outside(point: &str) -> Scene<'_> {
     }
 }
 
-/// The answer to what is asked while a state is saved or loaded, or the hook is dropped.
-fn unavailable(message: Vec<u8>) -> Vec<u8> {
+/// Appends the answer to what is asked while a state is saved or loaded, or the hook is dropped.
+fn refuse(message: &mut Vec<u8>) -> postcard::Result<()> {
     let refusal = Refusal::new(Status::NOT_LEGAL_HERE, "the run can't be used here");
-    postcard::to_extend(&Reply::refused(refusal), message).unwrap_or_default()
+    append(&Reply::refused(refusal), message)
 }
 
 /// Does what the hook posted; returns why something was refused.

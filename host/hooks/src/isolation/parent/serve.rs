@@ -7,7 +7,7 @@ use sconce_plugin_api::ext::{
 };
 
 use super::super::channel::{Arena, Channel};
-use super::super::message::{Ask, Reply, TensorForm};
+use super::super::message::{Ask, Reply, TensorForm, append};
 use super::borrowed::BorrowedTensors;
 use crate::bridge::BridgeState;
 
@@ -24,8 +24,12 @@ const DIMENSIONS: usize = 64;
 
 impl<'a> Server<'a> {
     /// Answers a question, and appends the answer to `message`.
-    pub(super) fn answer(&mut self, ask: &Ask<'_>, message: Vec<u8>) -> Vec<u8> {
-        postcard::to_extend(&self.reply(ask), message).unwrap_or_default()
+    ///
+    /// # Errors
+    ///
+    /// If the answer can't be written.
+    pub(super) fn answer(&mut self, ask: &Ask<'_>, message: &mut Vec<u8>) -> postcard::Result<()> {
+        append(&self.reply(ask), message)
     }
 
     /// The host's answer, whose texts live until something changes.
