@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use candle_core::{DType, Device, Tensor, TensorId, Var};
+use foldhash::fast::FixedState;
 use sconce_base::nearest::nearest;
 
 use crate::adapters::{AdapterOptions, AdapterPlan, Adapters, ParameterRole};
@@ -187,7 +188,7 @@ pub struct Parameters {
     /// Index of each name in the order; a model may have tens of thousands.
     places: HashMap<String, usize>,
     /// Index of each variable in the order.
-    variables: HashMap<TensorId, usize>,
+    variables: HashMap<TensorId, usize, FixedState>,
     /// What entries are counted against, in place of being created.
     budget: Option<MemoryBudget>,
     /// Number of learned elements that have been counted.
@@ -206,7 +207,7 @@ impl Parameters {
             device: device.clone(),
             entries: Vec::new(),
             places: HashMap::new(),
-            variables: HashMap::new(),
+            variables: HashMap::default(),
             budget: None,
             counted: 0,
             is_drawn: true,

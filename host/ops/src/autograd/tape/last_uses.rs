@@ -6,19 +6,21 @@
 use std::collections::{HashMap, HashSet};
 
 use candle_core::Tensor;
+use foldhash::fast::FixedState;
 
 use super::memory::memory;
 use super::{RecordedOperation, TAPE};
 
 /// Indices of the operations that a backward pass visits last, by the address of an input's memory.
-pub(super) struct LastUses(HashMap<usize, usize>);
+pub(super) struct LastUses(HashMap<usize, usize, FixedState>);
 
 impl LastUses {
     /// The last uses in the backward pass from `loss`; `None` if it also depends on operations that are not recorded, such as
     /// candle's own, which may use a variable too.
     pub(super) fn of(loss: &Tensor, operations: &[RecordedOperation]) -> Option<LastUses> {
-        let mut known = HashSet::with_capacity(operations.len());
-        let mut last = HashMap::with_capacity(3 * operations.len());
+        let mut known = HashSet::with_capacity_and_hasher(operations.len(), FixedState::default());
+        let mut last =
+            HashMap::with_capacity_and_hasher(3 * operations.len(), FixedState::default());
         for (index, operation) in operations.iter().enumerate() {
             for input in operation.inputs() {
                 if input.track_op() && !input.is_variable() && !known.contains(&input.id()) {
