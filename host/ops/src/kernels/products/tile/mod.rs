@@ -423,9 +423,9 @@ macro_rules! apart {
 
 /// Has the loop behind it begin a line of the instruction cache.
 ///
-/// A tile's loop takes two lines, and three where it begins anywhere else, of which processors fetch one or two each cycle: where the
-/// compiler happened to put it, whole models' steps took up to 8 % longer. Between this and the loop it puts 17 to 32 bytes of its own, and
-/// begins loops at multiples of 16; another compiler may put more there, and the loop is where chance has it.
+/// The loop of AVX2's highest tile takes two lines, and three where it begins elsewhere: where the compiler happened to put it, whole models'
+/// steps took up to 8 % longer on Zen 3 (`tests/by_turns.py`). Between this and the loop the compiler puts 17 to 32 bytes of its own, and it
+/// begins loops at multiples of 16; another one may put more there, and then the loop is where chance has it.
 #[cfg(target_arch = "x86_64")]
 macro_rules! at_cache_line {
     () => {
