@@ -51,7 +51,7 @@ pub(crate) use products::{
     BlockScratch, Blocked, Depth, FEW_ROWS, Factors, Job, LeftMatrix, Matrix, PANEL, PackedRight,
     Right, StreamedMatrix, TargetMatrix, Terms, across, add_blocked, along, has_tiles, multiply,
     multiply_all_uninit, multiply_blocked, multiply_few_rows, multiply_in_place,
-    multiply_packed_uninit, multiply_tiles, multiply_uninit, pays_in_place, rounded, transpose,
-    transpose_at, transpose_uninit, transpose_whole,
+    multiply_packed_uninit, multiply_tiles, multiply_uninit, pays_in_place, rounded, strips,
+    transpose, transpose_at, transpose_uninit, transpose_whole,
 };
 pub(crate) use rows::add_rows;

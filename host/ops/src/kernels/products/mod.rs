@@ -24,7 +24,7 @@ pub(crate) use few_rows::{FEW_ROWS, StreamedMatrix, multiply_few_rows};
 pub(crate) use gemm::{Factors, Job, multiply, multiply_all_uninit, multiply_uninit};
 pub(crate) use matrix::{Matrix, TargetMatrix};
 pub(crate) use tile::{
-    Depth, LeftMatrix, PANEL, Right, Terms, has_tiles, multiply_tiles, transpose, transpose_at,
-    transpose_uninit, transpose_whole,
+    Depth, LeftMatrix, PANEL, Right, Terms, has_tiles, multiply_tiles, strips, transpose,
+    transpose_at, transpose_uninit, transpose_whole,
 };
 pub(crate) use words::{across, along, rounded};

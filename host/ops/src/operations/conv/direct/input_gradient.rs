@@ -3,7 +3,8 @@
 //! Where windows begin `stride` elements apart, inputs of the same phase, one beside the other, are seen by the same taps from windows side
 //! by side. So the gradient of a row of them is one product, without what the padding would get: the windows that see them are stretches of
 //! the outputs' gradient, whose lines have zeros where there are no windows. Where many of these would be multiplied, as by a large kernel
-//! without padding, a row is several products, each with the taps that see some of its inputs.
+//! without padding, a row is several products: of some of its inputs each, with the taps that see any of them, or with some of the taps
+//! each, of the inputs that any of them sees.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use super::phases::{Phase, Side};
 use super::words::panels_in_words;
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts, fill_parts_with};
 use crate::kernels::{
-    Ahead, Cursor, Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, region,
+    Ahead, Cursor, Depth, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, region, strips,
     transpose, write_rows,
 };
 use crate::operations::conv::after::add_to_rows;
@@ -22,8 +23,11 @@ use crate::operations::conv::sizes::Conv;
 /// added to the ones before.
 const NEAR: usize = 24 << 10;
 
-/// Rows of a product that are computed as fast, each, as more of them.
+/// Rows of a tile that take as long as fewer of them.
 const ROWS: usize = 4;
+
+/// Words of depth that take as long as beginning a tile and storing its sums.
+const BEGINNING: usize = 16;
 
 impl Direct {
     /// Computes the gradient of the input alone from that of the outputs, and adds a bias to it for each input channel: the outputs of a
@@ -76,46 +80,83 @@ pub(in crate::operations::conv) struct InputGradient<'a> {
 struct Across {
     phase: Phase,
     stretches: Vec<Stretch>,
+    /// Whether an element may lie in several stretches: its gradient is their sum.
+    shared: bool,
 }
 
-/// Elements of a phase, and all taps that see any of them.
+/// Elements of a phase, and taps: all that see any of the elements, or where elements are shared, taps that see none but these.
 #[derive(Debug, PartialEq, Eq)]
 struct Stretch {
     elements: Range<usize>,
     taps: Range<usize>,
 }
 
+impl Stretch {
+    /// All taps of a phase that see any of these elements.
+    fn of_elements(phase: &Phase, elements: Range<usize>, windows: usize) -> Self {
+        let seen = elements
+            .clone()
+            .map(|element| phase.taps_of(element, windows));
+        let seen = seen.filter(|taps| !taps.is_empty());
+        let taps = seen.reduce(|all, taps| all.start.min(taps.start)..all.end.max(taps.end));
+        // Where there is none, the first sees zeros.
+        let taps = taps.unwrap_or(0..phase.taps.min(1));
+        Stretch { elements, taps }
+    }
+
+    /// All elements of a phase that any of these taps sees, if there are any.
+    fn of_taps(phase: &Phase, taps: Range<usize>, windows: usize) -> Option<Self> {
+        let seen = |element: &usize| {
+            let all = phase.taps_of(*element, windows);
+            all.start.max(taps.start) < all.end.min(taps.end)
+        };
+        let first = (0..phase.count).find(seen)?;
+        let last = (first..phase.count).rfind(seen)?;
+        let elements = first..last + 1;
+        Some(Stretch { elements, taps })
+    }
+
+    /// What its product takes, in rows and words of depth, if each tap has this many.
+    fn work(&self, outputs: usize) -> usize {
+        let rows: usize = strips(self.elements.len())
+            .map(|strip| strip.len().max(ROWS))
+            .sum();
+        rows * (self.taps.len() * outputs + BEGINNING)
+    }
+}
+
 impl Across {
-    /// Of a phase under this many windows.
-    fn new(phase: Phase, windows: usize) -> Across {
-        let divided = |count: usize| -> Vec<Stretch> {
-            let of = |elements: Range<usize>| {
-                let seen = elements
-                    .clone()
-                    .map(|element| phase.taps_of(element, windows));
-                let seen = seen.filter(|taps| !taps.is_empty());
-                let taps =
-                    seen.reduce(|all, taps| all.start.min(taps.start)..all.end.max(taps.end));
-                // Where there is none, the first sees zeros.
-                let taps = taps.unwrap_or(0..phase.taps.min(1));
-                Stretch { elements, taps }
-            };
-            let place = |index: usize| index * phase.count / count;
+    /// Of a phase under this many windows of `outputs` words each, as it takes least work. Each element's sums are added up in the same
+    /// order by any of its divisions; elements may be `shared` only where a product is with a single row of taps.
+    fn new(phase: Phase, windows: usize, outputs: usize, shared: bool) -> Across {
+        let place = |index: usize, all: usize, count: usize| index * all / count;
+        let by_elements = |count: usize| -> Vec<Stretch> {
+            let elements = |i| place(i, phase.count, count)..place(i + 1, phase.count, count);
             (0..count)
-                .map(|index| of(place(index)..place(index + 1)))
+                .map(|i| Stretch::of_elements(&phase, elements(i), windows))
                 .collect()
         };
-        let work = |stretches: &[Stretch]| -> usize {
-            let each = |stretch: &Stretch| stretch.elements.len() * stretch.taps.len();
-            stretches.iter().map(each).sum()
+        // The last taps first, as in each product.
+        let by_taps = |count: usize| -> Vec<Stretch> {
+            let taps = |i| place(i, phase.taps, count)..place(i + 1, phase.taps, count);
+            (0..count)
+                .rev()
+                .filter_map(|i| Stretch::of_taps(&phase, taps(i), windows))
+                .collect()
         };
-        let (whole, parts) = (divided(1), divided((phase.count / ROWS).max(1)));
-        let stretches = if work(&parts) * 10 <= work(&whole) * 9 {
-            parts
-        } else {
-            whole
+        let apart = [1, (phase.count / ROWS).max(1)].map(by_elements);
+        let most = if shared { phase.taps } else { 0 };
+        let divisions = apart.into_iter().map(|stretches| (stretches, false));
+        let divisions = divisions.chain((2..=most).map(|count| (by_taps(count), true)));
+        let work = |(stretches, _): &(Vec<Stretch>, bool)| -> usize {
+            stretches.iter().map(|stretch| stretch.work(outputs)).sum()
         };
-        Across { phase, stretches }
+        let (stretches, shared) = divisions.min_by_key(work).unwrap_or_default();
+        Across {
+            phase,
+            stretches,
+            shared,
+        }
     }
 }
 
@@ -156,16 +197,21 @@ impl<'a> InputGradient<'a> {
         let last = seen().map(|phase| phase.window(phase.count - 1, 0)).max();
         let before = (-first.unwrap_or(0)).max(0).cast_unsigned();
         let end = (last.unwrap_or(0) + 1).max(0).cast_unsigned();
-        let across = across.into_iter();
+        let outputs = direct.terms.words(direct.outputs);
+        let across = across.into_iter().map(|phase| {
+            let seen = down.iter().filter(|down| down.taps > 0);
+            let shared = seen
+                .map(|down| taps_at_once(down, &phase, outputs))
+                .all(|rows| rows == 1);
+            Across::new(phase, image.columns, outputs, shared)
+        });
         InputGradient {
             before,
             line: before + end.max(image.columns),
             weight,
             direct,
+            across: across.collect(),
             down,
-            across: across
-                .map(|phase| Across::new(phase, image.columns))
-                .collect(),
         }
     }
 
@@ -244,16 +290,18 @@ impl<'a> InputGradient<'a> {
     /// Sets inputs to zero that no tap sees.
     fn clear(&self, down: &Phase, across: &Phase, gradient: &mut [f32]) {
         for row in 0..down.count {
-            self.clear_row(self.row(down, row), across, gradient);
+            let row = self.row(down, row);
+            self.clear_row(row, across, 0..self.direct.channels(), gradient);
         }
     }
 
-    fn clear_row(&self, row: usize, across: &Phase, gradient: &mut [f32]) {
+    /// Sets some channels of a phase's elements in a row to zero.
+    fn clear_row(&self, row: usize, across: &Phase, channels: Range<usize>, gradient: &mut [f32]) {
         let image = self.direct.conv.image;
-        let channels = self.direct.channels();
+        let all = self.direct.channels();
         for column in 0..across.count {
             let column = across.first + column * image.window.stride.1;
-            gradient[(row * image.width + column) * channels..][..channels].fill(0.0);
+            gradient[(row * image.width + column) * all..][channels.clone()].fill(0.0);
         }
     }
 
@@ -265,7 +313,7 @@ impl<'a> InputGradient<'a> {
     /// The gradient of the inputs of a phase and a panel, from its first channel on.
     fn of_phase(
         &self,
-        (down, Across { phase, stretches }): (&Phase, &Across),
+        (down, across): (&Phase, &Across),
         (lines, weight): (&[f32], &[f32]),
         channel: usize,
         gradient: &mut [f32],
@@ -276,29 +324,32 @@ impl<'a> InputGradient<'a> {
         let line = self.line * outputs;
         let of_tap = outputs * PANEL;
         let step = image.window.stride.1 * channels;
-        let at_once = if size_of_val(weight) <= NEAR {
-            down.taps
-        } else {
-            1
-        };
+        let phase = &across.phase;
+        let at_once = taps_at_once(down, phase, outputs);
+        let count = PANEL.min(channels - channel);
+        let panel = channel..channel + count;
         for chunk in (0..down.taps).step_by(at_once) {
             for element in 0..down.count {
                 let row = self.row(down, element);
                 let seen = down.taps_of(element, image.rows);
                 if seen.is_empty() {
-                    self.clear_row(row, phase, gradient);
+                    self.clear_row(row, phase, panel.clone(), gradient);
                     continue;
                 }
                 let taps = seen.start.max(chunk)..seen.end.min(chunk + at_once);
                 if taps.is_empty() {
                     continue;
                 }
+                let adds = across.shared || seen.start < taps.start;
+                if across.shared && seen.start == taps.start {
+                    self.clear_row(row, phase, panel.clone(), gradient);
+                }
                 // The last tap is of the first row of windows, and of the first of them.
                 let window = down.window(element, taps.end - 1).cast_unsigned();
                 for Stretch {
                     elements,
                     taps: own,
-                } in stretches
+                } in &across.stretches
                 {
                     ahead.some();
                     let first =
@@ -321,8 +372,8 @@ impl<'a> InputGradient<'a> {
                     };
                     let column = phase.first + elements.start * image.window.stride.1;
                     let target = &mut gradient[(row * image.width + column) * channels + channel..];
-                    let (rows, count) = (elements.len(), PANEL.min(channels - channel));
-                    let mut target = if seen.start < taps.start {
+                    let rows = elements.len();
+                    let mut target = if adds {
                         TargetMatrix::adding_with_step(target, rows, count, step)
                     } else {
                         TargetMatrix::replacing_with_step(target, rows, count, step)
@@ -331,6 +382,16 @@ impl<'a> InputGradient<'a> {
                 }
             }
         }
+    }
+}
+
+/// Rows of taps of two phases that a product has, with this many words of each tap.
+fn taps_at_once(down: &Phase, across: &Phase, outputs: usize) -> usize {
+    let panel = down.taps * across.taps * outputs * PANEL;
+    if panel * size_of::<f32>() <= NEAR {
+        down.taps
+    } else {
+        1
     }
 }
 
@@ -383,7 +444,10 @@ fn packed(direct: &Direct, (down, across): (&[Phase], &[Phase]), weight: &[f32])
 mod tests {
     use super::*;
 
-    fn stretches(image: usize, kernel: usize, padding: usize) -> Vec<Stretch> {
+    fn stretches(
+        (image, kernel, padding): (usize, usize, usize),
+        shared: bool,
+    ) -> Vec<(Range<usize>, Range<usize>)> {
         let side = Side {
             image,
             kernel,
@@ -392,22 +456,40 @@ mod tests {
             dilation: 1,
         };
         let windows = image + 2 * padding - kernel + 1;
-        let phases = side.phases();
-        phases
-            .flat_map(|phase| Across::new(phase, windows).stretches)
+        let all = side.phases().flat_map(|phase| {
+            let across = Across::new(phase, windows, 64, shared);
+            across.stretches
+        });
+        all.map(|stretch| (stretch.elements, stretch.taps))
             .collect()
     }
 
     #[test]
     fn a_row_is_divided_where_a_large_part_would_be_products_with_zeros() {
-        let stretch = |elements, taps| Stretch { elements, taps };
-        let divided = [
-            stretch(0..4, 0..4),
-            stretch(4..8, 0..5),
-            stretch(8..12, 1..5),
-        ];
-        assert_eq!(stretches(12, 5, 0), divided);
-        assert_eq!(stretches(32, 3, 0), [stretch(0..32, 0..3)]);
-        assert_eq!(stretches(12, 5, 2), [stretch(0..12, 0..5)]);
+        let divided = [(0..4, 0..4), (4..8, 0..5), (8..12, 1..5)];
+        assert_eq!(stretches((12, 5, 0), false), divided);
+        assert_eq!(stretches((32, 3, 0), false), [(0..32, 0..3)]);
+        assert_eq!(stretches((12, 5, 2), false), [(0..12, 0..5)]);
+    }
+
+    #[test]
+    fn each_tap_sees_all_its_elements_where_they_may_be_shared() {
+        let shapes = [(12, 5, 0), (32, 3, 0), (12, 5, 2), (9, 9, 0), (6, 3, 2)];
+        for shape in shapes {
+            let (image, kernel, padding) = shape;
+            let found = stretches(shape, true);
+            for tap in 0..kernel {
+                let windows = image + 2 * padding - kernel + 1;
+                let seen = |element: &usize| (tap..tap + windows).contains(&(element + padding));
+                for element in (0..image).filter(seen) {
+                    let pairs = found.iter().filter(|(elements, taps)| {
+                        elements.contains(&element) && taps.contains(&tap)
+                    });
+                    assert_eq!(pairs.count(), 1, "{shape:?}: element {element}, tap {tap}");
+                }
+            }
+        }
+        assert!(stretches((12, 5, 0), true).len() > 1);
+        assert_eq!(stretches((12, 5, 2), true).len(), 1);
     }
 }
