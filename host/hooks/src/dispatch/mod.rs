@@ -335,7 +335,11 @@ impl Dispatcher {
             return;
         };
         let is_thorough = times.end(self.begin);
-        if self.process.has_other_floats() || is_thorough && self.process.is_elsewhere() {
+        // What runs in another process can't change this one.
+        let hook = self.hooks.get_mut(id.position());
+        let is_apart = hook.is_some_and(|hook| hook.instance.other_process().is_some());
+        let is_checked = is_thorough && !is_apart;
+        if self.process.has_other_floats() || is_checked && self.process.is_elsewhere() {
             self.put_back(id, position, shared);
         }
     }

@@ -1,8 +1,8 @@
 //! Exchange of messages and tensors between a hook's process and this one, through shared memory.
 //!
 //! Each side writes to a file of its own, then counts up a word that the other waits for. Whoever waits first looks at
-//! the word for a moment (the parent only: the child shares the training's cores), then sets its sleeping flag and waits
-//! for its bell, which the other side rings if it finds the flag set.
+//! the word for a moment (the child, which shares the training's cores, only where a message has come soon before), then sets its
+//! sleeping flag and waits for its bell, which the other side rings if it finds the flag set.
 //!
 //! **What the child can't do to the parent.** The memory is sealed: it can't become shorter, which would end whoever touches
 //! what is gone, and the child can't write to what the parent sends. Bells are pipes, whose ends are open file descriptions of
@@ -21,6 +21,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::looking::{LOOKING, Looking};
 use super::memory::{self, Mapping, SharedMemory, Word};
 
 pub(super) use super::memory::Arena;
@@ -30,9 +31,6 @@ const ALIGNMENT: u64 = 128;
 
 /// How long a process may take to end once its end of a bell is closed.
 const CLOSING: Duration = Duration::from_secs(2);
-
-/// How long the parent looks at the word before it sleeps.
-const LOOKING: Duration = Duration::from_micros(20);
 
 /// Which process this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +63,8 @@ pub(super) struct Channel {
     other_bell: OwnedFd,
     /// The count of the last message received.
     received: u32,
+    /// The child's: when to look at the word before it sleeps.
+    looking: Looking,
 }
 
 // SAFETY: the memory is shared with another process anyway; within this one, only the owner of the value uses it.
@@ -111,6 +111,7 @@ impl Channel {
             bell,
             other_bell,
             received: 0,
+            looking: Looking::default(),
         };
         let child = ChildEnd {
             memory: files,
@@ -136,6 +137,7 @@ impl Channel {
             bell,
             other_bell,
             received: 0,
+            looking: Looking::default(),
         })
     }
 
@@ -278,19 +280,38 @@ impl Channel {
     }
 
     fn wait(
+        &mut self,
+        deadline: Option<Instant>,
+        process: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Silence> {
+        let begin = Instant::now();
+        let looks = self.side == Side::Parent || self.looking.pays();
+        if !(looks && self.look(begin)) {
+            self.sleep_until_message(deadline, process)?;
+        }
+        if self.side == Side::Child {
+            self.looking.note(begin.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Looks at the word for [`LOOKING`]; returns whether a message is there.
+    fn look(&self, begin: Instant) -> bool {
+        while begin.elapsed() < LOOKING {
+            if self.has_message() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
+    }
+
+    /// Sleeps until a message is there, with the flag set.
+    fn sleep_until_message(
         &self,
         deadline: Option<Instant>,
         process: Option<BorrowedFd<'_>>,
     ) -> Result<(), Silence> {
-        if self.side == Side::Parent {
-            let begin = Instant::now();
-            while begin.elapsed() < LOOKING {
-                if self.has_message() {
-                    return Ok(());
-                }
-                std::hint::spin_loop();
-            }
-        }
         let sleeps = self.outgoing().word(Word::Sleeps);
         sleeps.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);

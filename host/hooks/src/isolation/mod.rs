@@ -3,11 +3,11 @@
 //! The plugin is unmodified: its library is opened in a child process, this program's own executable with the hidden
 //! subcommand `hook-host`, and never in this one. Whatever it does there ends at most that process.
 //!
-//! **Parts.** `channel` exchanges messages through shared `memory`, which has an area for each direction, and room for tensors;
-//! `message` is what is written there; `ending` says how a child ended. `parent`
-//! starts a child (`process`), stands in for the hook (`proxy`), answers what the hook asks of the host by the host's own tables (`serve`), and lends it tensors (`lent`). `child` opens
-//! the library (`host`), provides the tables that the hook calls (`tables`), and keeps what they need during a call
-//! (`session`); `sandbox` is what it gives up before the library is opened.
+//! **Parts.** `channel` exchanges messages through shared `memory`, which has an area for each direction, and room for tensors; `looking`
+//! says when it is worth to look out for one before sleeping; `message` is what is written there; `ending` says how a child ended. `parent`
+//! starts a child (`process`), stands in for the hook (`proxy`), answers what the hook asks of the host by the host's own tables (`serve`), and
+//! lends it tensors (`borrowed`). `child` opens the library (`host`), provides the tables that the hook calls (`tables`), and keeps what they
+//! need during a call (`session`); `sandbox` is what it gives up before the library is opened.
 //!
 //! **Flow.** The two sides take turns. The parent sends an order (open, create, call, save, load, drop) and waits; the
 //! child answers with the result, or first asks for something of the host, which the parent answers. A call costs one
@@ -28,6 +28,8 @@ mod child;
 mod elsewhere;
 #[cfg(target_os = "linux")]
 mod ending;
+#[cfg(target_os = "linux")]
+mod looking;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
