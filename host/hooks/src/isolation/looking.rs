@@ -1,8 +1,8 @@
 //! Whether a hook's process looks out for a message before it sleeps.
 //!
-//! Being woken takes longer than most calls of a hook. To look out for the next message saves that, where it comes soon, and takes a core from
-//! the training, where it does not. Which of them come soon depends on the mount points and repeats from step to step: it is predicted from the
-//! last few, as a processor predicts its branches.
+//! Being woken takes longer than most calls of a hook. Looking out for the next message saves that where it comes soon, and takes a core from
+//! the training where it does not. Which messages come soon depends on the mount points and repeats from step to step: it is predicted from
+//! the last few, as a processor predicts its branches.
 
 use std::time::Duration;
 
@@ -15,16 +15,15 @@ const WAKING: Duration = Duration::from_micros(10);
 /// How many of the last messages a prediction depends on.
 const REMEMBERED: u32 = 8;
 
-/// Messages that came soon after the same ones before it is looked out for the next one, and how many of them one that did not come soon
-/// undoes.
+/// How many messages must have come soon in a situation before the process looks out for the next one there; a late one undoes as many.
 const TRUSTED: u8 = 16;
 
-/// Of the messages so far, which came soon, and what came after the same ones before.
+/// Which messages have come soon, and in which situations: after which of the last [`REMEMBERED`] did.
 #[derive(Debug)]
 pub(super) struct Looking {
-    /// The last messages, a bit each: whether it came soon.
+    /// The last messages, a bit each: whether it came soon. This is the situation.
     last: usize,
-    /// By these, how many more came soon than not.
+    /// For each situation, how many of the next messages came soon, less what late ones have undone.
     counts: [u8; 1 << REMEMBERED],
 }
 
@@ -65,7 +64,7 @@ mod tests {
     const SOON: Duration = Duration::from_micros(5);
     const LATE: Duration = Duration::from_millis(1);
 
-    /// How often it was looked, and how often in vain, in so many rounds of these messages.
+    /// How often the process looks out, and how often in vain, in so many rounds of these messages.
     fn looks(looking: &mut Looking, rounds: usize, messages: &[Duration]) -> (usize, usize) {
         let (mut looks, mut vain) = (0, 0);
         for _ in 0..rounds {
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_looked_for_what_comes_just_too_late() {
+    fn looking_in_vain_for_what_comes_just_too_late_is_rare() {
         let mut looking = Looking::default();
         let (looks, vain) = looks(&mut looking, 1000, &[LOOKING + SOON]);
         assert_eq!(looks, vain);

@@ -4,7 +4,7 @@
 //! subcommand `hook-host`, and never in this one. Whatever it does there ends at most that process.
 //!
 //! **Parts.** `channel` exchanges messages through shared `memory`, which has an area for each direction, and room for tensors; `looking`
-//! says when it is worth to look out for one before sleeping; `message` is what is written there; `ending` says how a child ended. `parent`
+//! says when to look out for one before sleeping; `message` is what is written there; `ending` says how a child ended. `parent`
 //! starts a child (`process`), stands in for the hook (`proxy`), answers what the hook asks of the host by the host's own tables (`serve`), and
 //! lends it tensors (`borrowed`). `child` opens the library (`host`), provides the tables that the hook calls (`tables`), and keeps what they
 //! need during a call (`session`); `sandbox` is what it gives up before the library is opened.

@@ -23,10 +23,10 @@ use crate::operations::conv::sizes::Conv;
 /// added to the ones before.
 const NEAR: usize = 24 << 10;
 
-/// Rows of a tile that take as long as fewer of them.
+/// Rows of a tile that take as long as fewer would.
 const ROWS: usize = 4;
 
-/// Words of depth that take as long as beginning a tile and storing its sums.
+/// Words of depth that take as long as to begin a tile and to store its sums.
 const BEGINNING: usize = 16;
 
 impl Direct {
