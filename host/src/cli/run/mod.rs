@@ -26,6 +26,7 @@ use self::out_of_memory::OutOfMemory;
 use self::selection::SelectionOptions;
 use self::summation::JointTraining;
 use self::verbosity::Verbosity;
+use crate::allocator;
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::cli::ManifestArgs;
@@ -257,6 +258,7 @@ fn try_run(
         None => resumed,
     };
     let looks = looks_for_libraries(reloads.as_ref(), is_first.then_some(&*run_path), log);
+    allocator::keep_memory_for_steps();
     let (mut report, hooks) = run_in(view.as_ref(), ready, log);
     drop(looks);
     // Before the hooks are dropped: one that does not come back must not cost the results.
