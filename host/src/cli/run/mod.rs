@@ -258,7 +258,6 @@ fn try_run(
         None => resumed,
     };
     let looks = looks_for_libraries(reloads.as_ref(), is_first.then_some(&*run_path), log);
-    allocator::keep_memory_for_steps();
     let (mut report, hooks) = run_in(view.as_ref(), ready, log);
     drop(looks);
     // Before the hooks are dropped: one that does not come back must not cost the results.
@@ -420,6 +419,7 @@ fn run_in<'run>(
     ready: Ready<'run>,
     log: &dyn Log,
 ) -> (RunReport, Dispatcher) {
+    allocator::keep_memory_for_steps();
     let Some(view) = view else {
         return ready.run_and_keep_hooks();
     };
