@@ -64,7 +64,7 @@ mod tests {
     const SOON: Duration = Duration::from_micros(5);
     const LATE: Duration = Duration::from_millis(1);
 
-    /// How often the process looks out, and how often in vain, in so many rounds of these messages.
+    /// How often the process looks out, and how often in vain, in some rounds of these messages.
     fn looks(looking: &mut Looking, rounds: usize, messages: &[Duration]) -> (usize, usize) {
         let (mut looks, mut vain) = (0, 0);
         for _ in 0..rounds {

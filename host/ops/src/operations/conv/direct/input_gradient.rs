@@ -29,6 +29,9 @@ const ROWS: usize = 4;
 /// Words of depth that take as long as to begin a tile and to store its sums.
 const BEGINNING: usize = 16;
 
+/// Most parts that a kernel's taps are divided into: all ways up to there are compared in each backward pass.
+const PARTS: usize = 8;
+
 impl Direct {
     /// Computes the gradient of the input alone from that of the outputs, and adds a bias to it for each input channel: the outputs of a
     /// transposed convolution.
@@ -145,7 +148,7 @@ impl Across {
                 .collect()
         };
         let apart = [1, (phase.count / ROWS).max(1)].map(by_elements);
-        let most = if shared { phase.taps } else { 0 };
+        let most = if shared { phase.taps.min(PARTS) } else { 0 };
         let divisions = apart.into_iter().map(|stretches| (stretches, false));
         let divisions = divisions.chain((2..=most).map(|count| (by_taps(count), true)));
         let work = |(stretches, _): &(Vec<Stretch>, bool)| -> usize {
