@@ -72,6 +72,25 @@ pub(crate) fn write_all<T>(
     }
 }
 
+/// Writes pairs of elements, from an iterator that has enough. The number of slots is even.
+#[inline(always)]
+fn write_pairs<T>(
+    slots: &mut [MaybeUninit<T>],
+    pairs: impl IntoIterator<Item = [T; 2]>,
+) -> &mut [T] {
+    let mut count = 0;
+    for (slots, pair) in slots.as_chunks_mut::<2>().0.iter_mut().zip(pairs) {
+        *slots = pair.map(MaybeUninit::new);
+        count += 2;
+    }
+    assert!(count == slots.len(), "fewer elements than slots to write");
+    // SAFETY: the loop goes through the pairs of slots in order and has written as many slots as there are.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        written(slots)
+    }
+}
+
 /// Has `write` write each of these rows, all of the same width, given the row's index.
 pub(crate) fn write_rows<'a, T>(
     slots: &'a mut [MaybeUninit<T>],
@@ -123,6 +142,13 @@ impl<'a, T> Cursor<'a, T> {
         self.count += count;
     }
 
+    /// Writes the next `count` elements, an even number, in pairs.
+    #[inline(always)]
+    pub(crate) fn write_pairs(&mut self, count: usize, pairs: impl IntoIterator<Item = [T; 2]>) {
+        write_pairs(&mut self.slots[self.count..][..count], pairs);
+        self.count += count;
+    }
+
     /// The elements, all of which must have been written.
     #[inline(always)]
     pub(crate) fn finish(self) -> &'a mut [T] {
@@ -130,7 +156,7 @@ impl<'a, T> Cursor<'a, T> {
             self.count == self.slots.len(),
             "fewer elements than slots to write"
         );
-        // SAFETY: `count` grows only by elements that `write_all` has written, beginning with the first, and now counts
+        // SAFETY: `count` grows only by elements that `write_all` or `write_pairs` has written, beginning with the first, and now counts
         // them all.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {

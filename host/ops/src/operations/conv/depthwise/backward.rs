@@ -1,5 +1,6 @@
 //! Gradients of a depthwise convolution.
 
+use super::phases::copy_line;
 use super::taps::{BLOCK, add_products, correlate};
 use super::{Conv, Depthwise};
 use crate::kernels::fill::{Schedule, UninitRows, fill_parts_with};
@@ -79,7 +80,7 @@ impl Depthwise {
                     let to = &mut room.of_outputs[output * each + margin..][..self.length()];
                     let lines = to.chunks_exact_mut(self.phases.width);
                     for (to, g) in lines.zip(g.chunks_exact(image.columns)) {
-                        to[..image.columns].copy_from_slice(g);
+                        copy_line(g, to);
                     }
                     let sums = &mut weight_sums[channel * taps..][..taps];
                     add_products(to, &room.inputs, &offsets, sums);

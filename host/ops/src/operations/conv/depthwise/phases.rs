@@ -72,7 +72,7 @@ impl Phases {
         for row in 0..height {
             let line = &plane[row * width..][..width];
             if self.stride.1 == 1 {
-                phases[self.start(row, 0)..][..width].copy_from_slice(line);
+                copy_line(line, &mut phases[self.start(row, 0)..]);
             } else if self.stride.1 == 2 {
                 let (even, odd) = (self.start(row, 0), self.start(row, 1));
                 split(line, phases, even, odd);
@@ -104,8 +104,7 @@ impl Phases {
                 let half = width.div_ceil(2);
                 let even = &phases[at(row, 0)..][..half];
                 let odd = &phases[at(row, 1)..][..width / 2];
-                let pairs = even.iter().zip(odd).flat_map(|(&even, &odd)| [even, odd]);
-                plane.write(width / 2 * 2, pairs);
+                merge(even, odd, &mut plane);
                 plane.write(width % 2, even[width / 2..].iter().copied());
             } else {
                 let line = (0..width).map(|column| phases[at(row, column)]);
@@ -123,10 +122,34 @@ impl Phases {
 
     /// Phase of an element of the plane, and its index in the phase.
     fn position(&self, row: usize, column: usize) -> (usize, usize) {
-        let (row, column) = (row + self.padding.0, column + self.padding.1);
-        let phase = row % self.stride.0 * self.stride.1 + column % self.stride.1;
-        let offset = row / self.stride.0 * self.width + column / self.stride.1;
-        (phase, offset)
+        let (line, a) = divided(row + self.padding.0, self.stride.0);
+        let (across, b) = divided(column + self.padding.1, self.stride.1);
+        (a * self.stride.1 + b, line * self.width + across)
+    }
+}
+
+/// Quotient and remainder by a stride, which is mostly 1 or 2: a division takes longer than to copy half a line.
+fn divided(index: usize, stride: usize) -> (usize, usize) {
+    match stride {
+        1 => (index, 0),
+        2 => (index / 2, index % 2),
+        _ => (index / stride, index % stride),
+    }
+}
+
+/// Copies a line; one of a usual width by a few instructions, which is less than a call.
+pub(super) fn copy_line(line: &[f32], to: &mut [f32]) {
+    match line.len() {
+        8 => copy::<8>(line, to),
+        16 => copy::<16>(line, to),
+        32 => copy::<32>(line, to),
+        width => to[..width].copy_from_slice(line),
+    }
+}
+
+fn copy<const N: usize>(line: &[f32], to: &mut [f32]) {
+    if let Some(line) = line.first_chunk::<N>() {
+        to[..N].copy_from_slice(line);
     }
 }
 
@@ -143,5 +166,13 @@ vectorised! {
         if let ([.., last], 1) = (line, line.len() % 2) {
             to[even + half] = *last;
         }
+    }
+}
+
+vectorised! {
+    /// Writes the elements of two lines alternately, as many of each as the second has.
+    fn merge(even: &[f32], odd: &[f32], to: &mut Cursor<'_, f32>) {
+        let pairs = even.iter().zip(odd).map(|(&even, &odd)| [even, odd]);
+        to.write_pairs(2 * odd.len(), pairs);
     }
 }
