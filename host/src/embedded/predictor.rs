@@ -5,6 +5,7 @@ use std::path::Path;
 use candle_core::DType;
 use sconce_ops::device::copy_to_host;
 
+use crate::allocator;
 use crate::checkpoint::{self, Store};
 use crate::data::{Targets, order};
 use crate::diagnostic::Diagnostic;
@@ -42,6 +43,7 @@ impl Predictor {
     ///
     /// If there is no model, or it is damaged.
     pub fn open(directory: &Path) -> Result<Predictor, StartFailure> {
+        allocator::keep_freed_memory();
         let own = [directory.to_owned(), directory.join(MODEL)];
         let store = Store::of(directory);
         let ended = own.into_iter().find(|place| SavedModel::is_in(place));

@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::log::EventLog;
 use super::observer::EventObserver;
 use super::{Events, TrainingRequest};
+use crate::allocator::{self, StepMemory};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::data::{Provided, ProvidedFile};
@@ -64,6 +65,7 @@ impl OnlyTraining {
                 Diagnostic::new(problem).hint(hint),
             ]));
         }
+        allocator::keep_freed_memory();
         Ok(OnlyTraining)
     }
 }
@@ -129,7 +131,10 @@ pub fn train(
             trainer.watched_by(&observer).begun_at(begin)
         })
         .resuming(resume);
-    let (mut report, hooks) = ready.run_and_keep_hooks();
+    let (mut report, hooks) = {
+        let _memory = StepMemory::keep();
+        ready.run_and_keep_hooks()
+    };
     // Before the hooks are dropped: one that does not come back must not cost the results.
     let mut problems = record::write_results(&store, &mut report, &prepared, &origin);
     report.close_hooks(hooks, &shared);

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
+use crate::allocator;
 use crate::bridge::BridgeState;
 use crate::cli::prepare;
 use crate::cli::run::out_of_memory::OutOfMemory;
@@ -286,6 +287,7 @@ fn part_name(part: RowsOf) -> &'static str {
 }
 
 fn measure(task: &mut dyn Task, plan: TrainingPlan, phase: Phase) -> RunReport {
+    allocator::keep_memory_for_steps();
     let log = log(Level::Warn);
     let shared = BridgeState::new(&log);
     let mut optimizer = prepare::idle();

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use sconce_base::regular_file::read_regular;
 use serde::Serialize;
 
+use crate::allocator;
 use crate::cli::show::output;
 use crate::cli::trained::TrainedArgs;
 use crate::diagnostic::Diagnostic;
@@ -117,6 +118,7 @@ pub(in crate::cli) fn generate(
     let generator = Generator::of(&model).map_err(|error| failed(&error))?;
     let tokens = arguments.tokens_of(&prompts, &generator, &mut options.stop);
     let tokens = tokens.map_err(|error| failed(&error))?;
+    allocator::keep_memory_for_steps();
     let is_shown = match arguments.format {
         Some(format) => format == GenerateFormat::Text,
         None => prompts.len() == 1,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use candle_core::{Device, Tensor};
 use sconce_base::nearest::nearest;
 
+use crate::allocator;
 use crate::data::{Batch, Dataset, order};
 use crate::diagnostic::Diagnostic;
 use crate::nn::{ModuleInfo, ModuleOutput, Pass};
@@ -40,6 +41,7 @@ impl ModelRun<'_> {
         let mut tap = module
             .map(|name| output_of(name, &self.modules))
             .transpose()?;
+        allocator::keep_memory_for_steps();
         for indices in order::natural(self.data.len()).chunks(self.size) {
             let mut batch = self.data.gather(indices, 0)?;
             batch.inputs = batch.inputs.to_device(&self.device)?;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use candle_core::Tensor;
 use serde_json::json;
 
+use crate::allocator;
 use crate::cli::show::output;
 use crate::cli::trained::prediction_format::{PredictionFormat, print_prediction};
 use crate::data::Targets;
@@ -65,6 +66,7 @@ pub(super) fn predict_rows<R: BufRead + Send + 'static>(
         has_begun: false,
         notes: InputNotes::default(),
     };
+    allocator::keep_memory_for_steps();
     while let Some(batch) = next_batch(&receiver, size) {
         if !output::is_open() {
             break;
