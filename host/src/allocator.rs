@@ -75,3 +75,21 @@ impl Drop for StepMemory {
         collect_and_keep(KEPT);
     }
 }
+
+#[cfg(all(test, feature = "mimalloc"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_kept_for_steps_until_the_training_ends() {
+        // SAFETY: the number is that of an option in all versions of mimalloc from 2 on.
+        #[expect(unsafe_code, reason = "the allocator is in C")]
+        let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
+        keep_freed_memory();
+        assert_eq!(delay(), KEPT);
+        let steps = StepMemory::keep();
+        assert_eq!(delay(), KEPT_BY_STEPS);
+        drop(steps);
+        assert_eq!(delay(), KEPT);
+    }
+}

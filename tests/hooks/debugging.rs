@@ -102,7 +102,7 @@ fn the_first_bad_number_is_traced_to_its_module() {
         "its input is finite, its parameters are finite",
     ];
     let finished = finished.expect(4, &words);
-    // The host's own check goes through the batch once more, by other code.
+    // The host's own check goes through the batch again, by other code.
     let (_, by_host) = run(
         edit(exploding(), "/train/check_finite", json!(true)),
         json!([]),

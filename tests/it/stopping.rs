@@ -129,7 +129,7 @@ fn a_later_signal_does_not_cost_the_checkpoint_that_is_being_written() {
     let finished = place.run(&manifest(json!(["breaker"])));
     finished.expect(
         143,
-        &["the checkpoint `interrupted` is being written; once more"],
+        &["the checkpoint `interrupted` is being written; another signal"],
     );
     assert!(
         !place.checkpoint("interrupted").is_empty(),

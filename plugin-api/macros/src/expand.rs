@@ -241,7 +241,7 @@ fn arm(point: &PointMethod) -> TokenStream {
 
 /// The `HookMetadata` as JSON.
 ///
-/// Written here: with `serde_json` every plugin's build would compile it once more, for the compiler.
+/// Written here: with `serde_json` every plugin's build would compile it a second time, for the compiler.
 fn metadata(arguments: &Arguments, in_block: &Uses, methods: &[&PointMethod]) -> String {
     let mut methods: Vec<_> = methods.iter().collect();
     methods.sort_by_key(|point| point.number);

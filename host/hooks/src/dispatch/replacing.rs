@@ -26,7 +26,7 @@ impl Dispatcher {
         proxy.last_state().map(<[u8]>::to_vec)
     }
 
-    /// Creates a hook once more, in the place of its instance, which is dropped.
+    /// Creates a hook again, in the place of its instance, which is dropped.
     pub fn create_again(
         &mut self,
         id: HookId,

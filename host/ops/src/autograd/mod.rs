@@ -8,7 +8,7 @@
 //! - [`gradient_check`]: gradients against finite differences.
 //!
 //! **Flow.** An operation is recorded by `tape` as it is computed, with its constant inputs detached. The backward pass takes the
-//! records in reverse; what is recomputed records once more within it. A parameter's gradient is complete when the last operation
+//! records in reverse; what is recomputed records again within it. A parameter's gradient is complete when the last operation
 //! that has used it is done, and goes to `aside` or to who wants it then.
 
 pub(super) mod aside;

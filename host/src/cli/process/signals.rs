@@ -41,12 +41,12 @@ fn handle(interrupt: &Interrupt, signal: crate::run::StopSignal) {
     match interrupt.raise(signal) {
         Meaning::EndSoon => say(
             b"sconce: finishing the iteration or validation under way, then saving a \
-              checkpoint; once more, a second from now or later, to end at once\n",
+              checkpoint; another signal, a second from now or later, ends the run at once\n",
         ),
         Meaning::Copy => {}
         Meaning::Wait => say(
-            b"sconce: the checkpoint `interrupted` is being written; once more, a second from \
-              now or later, to end at once without it\n",
+            b"sconce: the checkpoint `interrupted` is being written; another signal, a second \
+              from now or later, ends the run at once, without it\n",
         ),
         Meaning::EndNow => {
             crate::ui::leave();

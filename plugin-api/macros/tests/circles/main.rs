@@ -3,7 +3,7 @@
 //! Modules that lie within one are compared with each other, at every level: one of them leads to another if anything in it names
 //! what anything in the other defines. A module and what lies within it count as one.
 //!
-//! It is a test of this crate, which parses Rust anyway: for any other the parser would be built once more, and with it all that
+//! It is a test of this crate, which parses Rust anyway: for any other the parser would be built a second time, and with it all that
 //! procedural macros have a part in.
 #![allow(
     clippy::expect_used,

@@ -1,5 +1,5 @@
 //! `sconce.tensors/1` and `sconce.retain/1` in the child: tensors are copies in shared memory, which go back if they were lent for
-//! writing; what is retained is copied once more.
+//! writing; what is retained is copied a second time.
 
 use std::ffi::c_void;
 

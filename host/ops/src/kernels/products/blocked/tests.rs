@@ -145,7 +145,7 @@ fn elements_are_sums_in_the_order_of_the_depth_rounded_at_each_step() {
     }
 }
 
-/// The instruction set is fixed at its first use, so the test above runs in another process once more.
+/// The instruction set is fixed at its first use, so the test above runs again in another process.
 #[test]
 #[expect(clippy::print_stderr, reason = "it says what was not tested")]
 fn avx2_and_avx512_give_the_same_bits() {
