@@ -72,25 +72,6 @@ pub(crate) fn write_all<T>(
     }
 }
 
-/// Writes pairs of elements, from an iterator that has enough. The number of slots is even.
-#[inline(always)]
-fn write_pairs<T>(
-    slots: &mut [MaybeUninit<T>],
-    pairs: impl IntoIterator<Item = [T; 2]>,
-) -> &mut [T] {
-    let mut count = 0;
-    for (slots, pair) in slots.as_chunks_mut::<2>().0.iter_mut().zip(pairs) {
-        *slots = pair.map(MaybeUninit::new);
-        count += 2;
-    }
-    assert!(count == slots.len(), "fewer elements than slots to write");
-    // SAFETY: the loop goes through the pairs of slots in order and has written as many slots as there are.
-    #[expect(unsafe_code, reason = "they are written")]
-    unsafe {
-        written(slots)
-    }
-}
-
 /// Has `write` write each of these rows, all of the same width, given the row's index.
 pub(crate) fn write_rows<'a, T>(
     slots: &'a mut [MaybeUninit<T>],
@@ -145,7 +126,13 @@ impl<'a, T> Cursor<'a, T> {
     /// Writes the next `count` elements, an even number, in pairs.
     #[inline(always)]
     pub(crate) fn write_pairs(&mut self, count: usize, pairs: impl IntoIterator<Item = [T; 2]>) {
-        write_pairs(&mut self.slots[self.count..][..count], pairs);
+        let slots = self.slots[self.count..][..count].as_chunks_mut::<2>().0;
+        let mut done = 0;
+        for (slots, pair) in slots.iter_mut().zip(pairs) {
+            *slots = pair.map(MaybeUninit::new);
+            done += 2;
+        }
+        assert!(done == count, "fewer elements than slots to write");
         self.count += count;
     }
 
@@ -156,8 +143,8 @@ impl<'a, T> Cursor<'a, T> {
             self.count == self.slots.len(),
             "fewer elements than slots to write"
         );
-        // SAFETY: `count` grows only by elements that `write_all` or `write_pairs` has written, beginning with the first, and now counts
-        // them all.
+        // SAFETY: `count` grows only by elements that `write_all` has written, or the loop of `write_pairs`, beginning with the first, and
+        // now counts them all.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             written(self.slots)
